@@ -34,6 +34,8 @@ class FoundKey:
 
     value: str = field(repr=False)
     source: Source
+    told: str
+    """The source in words, for an error that has to say which key was refused."""
 
 
 def credentials_path(home: Path | None = None) -> Path:
@@ -48,18 +50,27 @@ def find_key(api_url: str, explicit: str | None = None, *, home: Path | None = N
         CredentialsError: there is none, it cannot be a key, or its file is open to others or broken.
     """
     if explicit is not None:
-        return FoundKey(value=_checked(explicit, "the api_key argument"), source="argument")
+        return _found(explicit, "argument", "the api_key argument")
     said = os.environ.get(ENVIRONMENT_VARIABLE, "").strip()
     if said:
-        return FoundKey(value=_checked(said, ENVIRONMENT_VARIABLE), source="environment")
+        return _found(said, "environment", ENVIRONMENT_VARIABLE)
     path = credentials_path(home)
-    kept = _read(path).get(origin(api_url))
+    kept = kept_key(api_url, home=home)
     if kept is None:
         raise CredentialsError(
             f"no API key for {origin(api_url)}: pass api_key=..., or set {ENVIRONMENT_VARIABLE}"
             f" ({path} has none for it; `canard up` writes one for a platform on this machine)"
         )
-    return FoundKey(value=_checked(kept, str(path)), source="file")
+    return _found(kept, "file", str(path))
+
+
+def kept_key(api_url: str, *, home: Path | None = None) -> str | None:
+    """The key that the file has for the platform at `api_url`, whatever the environment says.
+
+    Raises:
+        CredentialsError: the file is open to others or broken.
+    """
+    return _read(credentials_path(home)).get(origin(api_url))
 
 
 def store_key(api_url: str, key: str, *, home: Path | None = None) -> None:
@@ -83,6 +94,10 @@ def forget_key(api_url: str, *, home: Path | None = None) -> None:
         keys = _read(path)
         if keys.pop(origin(api_url), None) is not None:
             _write(path, keys)
+
+
+def _found(key: str, source: Source, told: str) -> FoundKey:
+    return FoundKey(value=_checked(key, told), source=source, told=told)
 
 
 def _checked(key: str, where: str) -> str:

@@ -10,7 +10,7 @@
     |  |- ConflictError          the same idempotency key with another body; a state that does not allow it
     |  |  `- LeaseLostError      a worker's attempt was given to another
     |  |- InvalidRequestError    names the field
-    |  |- RateLimitedError       with retry_after_s
+    |  |- RateLimitedError       too many requests; with retry_after_s
     |  `- ServerError
     |- ConnectionFailedError     no answer: refused, unresolved, proxy, timeout
     |- CredentialsError          no API key, or a credentials file that others can read
@@ -22,7 +22,11 @@
 The service raises the same classes, so code, HTTP status and meaning are said once.
 """
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from canard.models import Run, Task
 
 
 class CanardError(Exception):
@@ -42,6 +46,7 @@ class APIError(CanardError):
         field: str | None = None,
         hint: str | None = None,
         request_id: str | None = None,
+        retry_after_s: float | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -50,6 +55,8 @@ class APIError(CanardError):
         self.hint = hint
         """What to do about it."""
         self.request_id = request_id
+        self.retry_after_s = retry_after_s
+        """Seconds that the platform asked to wait before the next try, where it did."""
 
     def __str__(self) -> str:
         return f"{self.message} ({self.hint})" if self.hint else self.message
@@ -58,10 +65,15 @@ class APIError(CanardError):
         return _rebuild, (type(self), self.message, self._keywords())
 
     def _keywords(self) -> dict[str, Any]:
-        return {"field": self.field, "hint": self.hint, "request_id": self.request_id}
+        return {
+            "field": self.field,
+            "hint": self.hint,
+            "request_id": self.request_id,
+            "retry_after_s": self.retry_after_s,
+        }
 
 
-def _rebuild(cls: type[APIError], message: str, keywords: dict[str, Any]) -> APIError:
+def _rebuild(cls: Callable[..., CanardError], message: str, keywords: dict[str, Any]) -> CanardError:
     return cls(message, **keywords)
 
 
@@ -123,13 +135,6 @@ class RateLimitedError(APIError):
     code = "rate_limited"
     status = 429
 
-    def __init__(self, message: str, *, retry_after_s: float | None = None, **keywords: Any) -> None:
-        super().__init__(message, **keywords)
-        self.retry_after_s = retry_after_s
-
-    def _keywords(self) -> dict[str, Any]:
-        return {**super()._keywords(), "retry_after_s": self.retry_after_s}
-
 
 class ServerError(APIError):
     """The platform failed; the request may be repeated."""
@@ -140,6 +145,14 @@ class ServerError(APIError):
 
 class ConnectionFailedError(CanardError):
     """The platform did not answer."""
+
+    def __init__(self, message: str, *, idempotency_key: str | None = None) -> None:
+        super().__init__(message)
+        self.idempotency_key = idempotency_key
+        """Of a submit whose outcome is unknown: passed again with the same body, it makes no second run."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), str(self), {"idempotency_key": self.idempotency_key})
 
 
 class CredentialsError(CanardError):
@@ -156,6 +169,15 @@ class PlatformError(CanardError):
 
 class RunFailedError(CanardError):
     """A run that was waited for failed or was cancelled."""
+
+    def __init__(self, message: str, *, run: "Run | None" = None, tasks: "Sequence[Task]" = ()) -> None:
+        super().__init__(message)
+        self.run = run
+        self.tasks = list(tasks)
+        """Those that did not complete, with their error_message."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), str(self), {"run": self.run, "tasks": self.tasks})
 
 
 class WaitTimeoutError(CanardError, TimeoutError):

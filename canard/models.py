@@ -5,6 +5,8 @@ Responses keep unknown fields and unknown statuses as they are, because servers 
 """
 
 import difflib
+import math
+import numbers
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
@@ -16,7 +18,10 @@ from pydantic import (
     Field,
     ModelWrapValidatorHandler,
     PrivateAttr,
+    StrictBool,
     ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
     model_validator,
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -39,7 +44,26 @@ TERMINAL_STATUSES = frozenset({"completed", "failed", "cancelled"})
 def _a_number(value: Any) -> Any:
     if isinstance(value, bool | str):
         raise PydanticCustomError("number_type", "must be a number, not {value}", {"value": repr(value)})
-    return value
+    return int(value) if isinstance(value, numbers.Integral) else value
+
+
+def _plain_json(value: Any) -> Any:
+    """The value as JSON can say it; NaN and infinities would arrive as null, which means something else."""
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real) and math.isfinite(value):
+        return float(value)
+    if isinstance(value, list | tuple):
+        return [_plain_json(item) for item in value]
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {key: _plain_json(item) for key, item in value.items()}
+    raise PydanticCustomError(
+        "json_value",
+        "must be text, a finite number, true, false, null, or a list or mapping of them, not {value}",
+        {"value": repr(value)},
+    )
 
 
 def _a_machine_size(gpu_count: int) -> int:
@@ -51,6 +75,7 @@ def _a_machine_size(gpu_count: int) -> int:
 Int = Annotated[int, BeforeValidator(_a_number)]
 Float = Annotated[float, BeforeValidator(_a_number)]
 GpuCount = Annotated[Int, AfterValidator(_a_machine_size)]
+Json = Annotated[Any, BeforeValidator(_plain_json)]
 
 
 class RequestModel(BaseModel):
@@ -104,7 +129,7 @@ class TrainingConfig(RequestModel):
     """Parallel environments per GPU."""
     max_iterations: Int = Field(default=1500, ge=1, le=100_000)
     """Total PPO iterations to reach, also after a resume; never "that many more"."""
-    video_enabled: bool = False
+    video_enabled: StrictBool = False
     video_interval: Int = Field(default=2000, ge=1)
     """Env steps between two recordings."""
     seed: Int | None = Field(default=None, ge=0, le=MAX_SEED)
@@ -155,7 +180,7 @@ class SweepConfig(RequestModel):
     """One swept parameter: a TrainingConfig field, `reward_weights.<term>`, or a physics parameter."""
 
     parameter: str = Field(min_length=1)
-    values: list[Any] = Field(min_length=1)
+    values: list[Json] = Field(min_length=1)
 
 
 class RunConfig(RequestModel):
@@ -171,7 +196,7 @@ class RunConfig(RequestModel):
     """Env steps of each physics task."""
     sample_seed: Int | None = Field(default=None, ge=0, le=MAX_SEED)
     """Seed of the draw; the platform records one when it is missing."""
-    tasks: list[dict[str, Any]] | None = Field(default=None, min_length=1)
+    tasks: list[dict[str, Json]] | None = Field(default=None, min_length=1)
     """Explicit members, each the fields in which it differs from `training_config`."""
     tags: dict[str, str] | None = None
 
@@ -199,6 +224,30 @@ class PhysicsConfig(RequestModel):
     """Physics parameters of the simulator, such as cartpole's `pole_length`; arguments of a gymnasium env."""
 
 
+def _as_the_server_has_it(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+    """A config that a newer server accepted is shown, not judged again; fields unknown here are left out."""
+    try:
+        return handler(value)
+    except ValidationError:
+        if not isinstance(value, dict):
+            raise
+        return _unjudged(RunConfig, value)
+
+
+def _unjudged(model: type[RequestModel], value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    nested = {"training_config": TrainingConfig, "sweep_configs": SweepConfig}
+    fields = dict(value)
+    for name, inner in nested.items():
+        if name in fields:
+            said = fields[name]
+            fields[name] = (
+                [_unjudged(inner, v) for v in said] if isinstance(said, list) else _unjudged(inner, said)
+            )
+    return model.model_construct(**fields)
+
+
 class Run(ResponseModel):
     """A run with one or more tasks."""
 
@@ -206,7 +255,7 @@ class Run(ResponseModel):
     slug: str
     name: str
     user_id: str
-    config: RunConfig
+    config: Annotated[RunConfig, WrapValidator(_as_the_server_has_it)]
     status: str
     num_tasks: int
     completed_tasks: int = 0
