@@ -201,7 +201,8 @@ class _Landing(httpx.BaseTransport):
             response.close()
 
     def close(self) -> None:
-        self._inner.close()
+        if isinstance(self._inner, SystemTransport):  # another one belongs to whoever passed it
+            self._inner.close()
 
     def _land(self, response: httpx.Response, *, start: int) -> None:
         if start > self._part.size:

@@ -237,7 +237,7 @@ def _as_the_server_has_it(value: Any, handler: ValidatorFunctionWrapHandler) -> 
 def _unjudged(model: type[RequestModel], value: Any) -> Any:
     if not isinstance(value, dict):
         return value
-    nested = {"training_config": TrainingConfig, "sweep_configs": SweepConfig}
+    nested: dict[str, type[RequestModel]] = {"training_config": TrainingConfig, "sweep_configs": SweepConfig}
     fields = dict(value)
     for name, inner in nested.items():
         if name in fields:

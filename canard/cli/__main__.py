@@ -1,0 +1,3 @@
+from canard.cli import main
+
+main()
