@@ -1,0 +1,116 @@
+"""The Hydra program: sets Hydra up, runs it, and turns every error into a line and an exit status."""
+
+import os
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.plugins import Plugins
+from hydra.errors import CompactHydraException
+from hydra.types import RunMode
+from omegaconf import DictConfig
+from omegaconf.errors import OmegaConfBaseException
+
+from canard.errors import CanardError
+from canard_hydra.arguments import in_hydras_order
+from canard_hydra.composed import make_plain
+from canard_hydra.conf_dir import CONFIG_NAME, own_conf_dir, primary_dir, search_path_plugin
+from canard_hydra.errors import UsageError
+from canard_hydra.explain import explain
+from canard_hydra.interrupts import INTERRUPTED, NOTHING_SUBMITTED
+
+PROGRAM = "canard-hydra"
+FULL_ERROR = "HYDRA_FULL_ERROR"
+VERSION_BASE = "1.3"
+
+USERS_MISTAKES = (CanardError, CompactHydraException, OmegaConfBaseException)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line; returns the exit status."""
+    full_error = os.environ.get(FULL_ERROR) == "1"
+    try:
+        _run_hydra(arguments)
+    except KeyboardInterrupt as interrupt:
+        return _fail(str(interrupt) or NOTHING_SUBMITTED, INTERRUPTED)
+    except USERS_MISTAKES as error:
+        if full_error:
+            traceback.print_exc()
+        return _fail(f"{PROGRAM}: {explain(error)}", 2 if isinstance(error, UsageError) else 1)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except Exception as error:
+        if full_error:
+            traceback.print_exc()
+        return _fail(f"{PROGRAM}: {type(error).__name__}: {error} (for where: {FULL_ERROR}=1)", 1)
+    return 0
+
+
+def _run_hydra(arguments: Sequence[str]) -> None:
+    own = own_conf_dir(Path.cwd())
+    Plugins.instance().register(search_path_plugin(own))
+    sys.argv[1:] = in_hydras_order(arguments)
+    job = _Job()
+    program = hydra.main(
+        config_path=str(primary_dir(own)), config_name=CONFIG_NAME, version_base=VERSION_BASE
+    )(job.run)
+    with _hydra_raises():
+        program()
+    if job.error is not None:
+        raise job.error
+
+
+class _Job:
+    """What Hydra calls without -m. An error is kept for the end: Hydra would print it in its own way."""
+
+    def __init__(self) -> None:
+        self.error: Exception | None = None
+
+    def run(self, config: DictConfig) -> None:
+        try:
+            _submit_one(config)
+        except Exception as error:
+            self.error = self.error or error
+
+
+def _submit_one(config: DictConfig) -> None:
+    from canard.errors import RunFailedError
+    from canard_hydra.experiment import make_experiment
+    from canard_hydra.multirun import said_overrides, task_overrides
+    from canard_hydra.perform import perform
+
+    whole = HydraConfig.instance().cfg
+    assert isinstance(whole, DictConfig)  # noqa: S101 - Hydra has set it
+    if whole.hydra.mode == RunMode.MULTIRUN:
+        raise UsageError(
+            f"hydra/launcher={whole.hydra.runtime.choices.get('hydra/launcher')}: only the launcher 'canard'"
+            " makes one run of a multirun; say hydra/launcher=canard, or add"
+            " '- override hydra/launcher: canard' to the defaults of your conf/config.yaml"
+        )
+    composed = make_plain(config, whole.hydra, overrides=task_overrides(whole), said=said_overrides(whole))
+    [outcome] = perform(make_experiment([composed]))
+    if outcome.error is not None:
+        raise RunFailedError(outcome.error)
+
+
+@contextmanager
+def _hydra_raises() -> Iterator[None]:
+    """Inside, Hydra lets its exceptions through instead of printing them; this variable is its switch."""
+    before = os.environ.get(FULL_ERROR)
+    os.environ[FULL_ERROR] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(FULL_ERROR, None)
+        else:
+            os.environ[FULL_ERROR] = before
+
+
+def _fail(message: str, status: int) -> int:
+    print(message, file=sys.stderr, flush=True)  # noqa: T201
+    return status

@@ -1,0 +1,142 @@
+"""One configuration as Hydra composed it, made plain: resolved, complete, every key with a meaning."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from canard_hydra.errors import ExperimentError
+from canard_hydra.exact_text import TEXT_KEYS, exact_text
+from canard_hydra.fields import CONTROL_KEYS, KNOWN_KEYS, RUN_FIELDS, SECTIONS, nearest_key, training_fields
+
+RAISED = re.compile(r"^\w+ raised while resolving interpolation: ")
+"""What OmegaConf puts before a resolver's own message."""
+
+PATH_FIELDS = ("code_url", "checkpoint_url")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Composed:
+    """What one member says, before the model has checked it."""
+
+    overrides: tuple[str, ...]
+    """That set this member apart; Hydra's own and those that all members share are left out."""
+    fields: dict[str, Any]
+    """Of TrainingConfig."""
+    control: dict[str, Any]
+    """name, mode, wait, tags, dry_run_iterations; `platform` when the mode needs one."""
+    task_choice: str | None
+    """Option of the group `task`."""
+
+
+def make_plain(
+    config: DictConfig, hydra: DictConfig, *, overrides: Sequence[str], said: Sequence[str]
+) -> Composed:
+    """Resolve everything, here and now: where the run will be, no resolver of this process exists.
+
+    Args:
+        config: the composed configuration without Hydra's own node.
+        hydra: Hydra's own node; HydraConfig must be set to it, for `${hydra:...}`.
+        overrides: of this member.
+        said: all overrides of the command line, as they were typed.
+
+    Raises:
+        ExperimentError: a value is ???, an interpolation does not resolve, or a key means nothing.
+    """
+    needed = _needed_keys(config)
+    _refuse_missing(config, needed)
+    _refuse_keys_without_meaning(config, hydra)
+    values = {key: _resolved(config, key) for key in needed}
+    for key in TEXT_KEYS:
+        _put(values, key, exact_text(config, key, said))
+    fields = training_fields(values)
+    for name in PATH_FIELDS:
+        if name in fields:
+            fields[name] = _absolute_if_it_is_a_path(fields[name])
+    return Composed(
+        overrides=tuple(overrides),
+        fields=fields,
+        control={key: values[key] for key in CONTROL_KEYS if key in values},
+        task_choice=hydra.runtime.choices.get("task"),
+    )
+
+
+def _needed_keys(config: DictConfig) -> list[str]:
+    """Keys that this mode uses: only a submit asks where the platform is."""
+    known = {*RUN_FIELDS, *SECTIONS, *CONTROL_KEYS}
+    if OmegaConf.select(config, "mode", default="submit") != "submit":
+        known.remove("platform")
+    return [str(key) for key in config if key in known]
+
+
+def _refuse_missing(config: DictConfig, needed: Sequence[str]) -> None:
+    try:
+        missing = sorted(key for key in OmegaConf.missing_keys(config) if key.partition(".")[0] in needed)
+    except OmegaConfBaseException:
+        return  # An interpolation that does not resolve; `_resolved` says which.
+    if missing:
+        has = "has" if len(missing) == 1 else "have"
+        raise ExperimentError(
+            f"{', '.join(missing)} {has} no value yet (???); say it, as in {missing[0]}=..."
+        )
+
+
+def _refuse_keys_without_meaning(config: DictConfig, hydra: DictConfig) -> None:
+    """A top-level key of the user's own is welcome when something refers to it; else it does nothing."""
+    known = {*RUN_FIELDS, *SECTIONS, *CONTROL_KEYS}
+    own = [str(key) for key in config if key not in known]
+    if not own:
+        return
+    texts = [text for node in (config, hydra) for text in _strings(_raw(node))]
+    for key in own:
+        reference = re.compile(rf"\$\{{[^}}]*(?<!\w){re.escape(key)}(?!\w)")
+        if not any(reference.search(text) for text in texts):
+            near = nearest_key(key, KNOWN_KEYS)
+            hint = f"did you mean {near!r}?" if near else "remarks belong under tags, as in +tags.note=..."
+            raise ExperimentError(f"unknown key {key!r}, and nothing refers to it; {hint}")
+
+
+def _resolved(config: DictConfig, key: str) -> Any:
+    try:
+        value = config[key]
+        if OmegaConf.is_config(value):
+            return OmegaConf.to_container(value, resolve=True, throw_on_missing=True)
+        return value
+    except OmegaConfBaseException as error:
+        where = error.full_key or key
+        reason = RAISED.sub("", str(error.msg or error).splitlines()[0])
+        raise ExperimentError(f"{where}: cannot be resolved: {reason}") from error
+
+
+def _put(values: dict[str, Any], key: str, text: str | None) -> None:
+    section, _, leaf = key.rpartition(".")
+    target = values.get(section) if section else values
+    if isinstance(target, dict) and leaf in target:
+        target[leaf] = text
+
+
+def _raw(node: DictConfig) -> Any:
+    return OmegaConf.to_container(node, resolve=False)
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _strings(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item)
+
+
+def _absolute_if_it_is_a_path(url: Any) -> Any:
+    """A path of this machine means the same to its platform only when it is absolute."""
+    if not isinstance(url, str) or not url or "://" in url:
+        return url
+    path = Path(url).expanduser()
+    return str(path.absolute()) if path.exists() else url

@@ -1,0 +1,45 @@
+"""Where the configuration files are: the user's own first, then those that came with the program."""
+
+from pathlib import Path
+
+from hydra.core.config_search_path import ConfigSearchPath
+from hydra.plugins.search_path_plugin import SearchPathPlugin
+
+CONFIG_NAME = "config"
+OWN = "conf"
+PROVIDER = "canard"
+
+
+def conf_dir() -> Path:
+    """The folder that came with the program: within the package in a wheel, the repository's otherwise."""
+    package = Path(__file__).parent
+    packaged = package / "conf"
+    return packaged if packaged.is_dir() else package.parent / "conf"
+
+
+def own_conf_dir(cwd: Path) -> Path | None:
+    """The user's `./conf`, if there is one and it is not ours."""
+    own = cwd / OWN
+    return own.resolve() if own.is_dir() and own.resolve() != conf_dir().resolve() else None
+
+
+def primary_dir(own: Path | None) -> Path:
+    """The folder with the primary config.yaml: the user's when it has one."""
+    if own is not None and any((own / f"{CONFIG_NAME}{suffix}").is_file() for suffix in (".yaml", ".yml")):
+        return own
+    return conf_dir()
+
+
+def search_path_plugin(own: Path | None) -> type[SearchPathPlugin]:
+    """A plugin for this process only: the user's folder before the primary one, ours behind it."""
+
+    class ConfFolders(SearchPathPlugin):
+        def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+            known = {entry.path for entry in search_path.get_path()}
+            main = primary_dir(own)
+            if own is not None and own != main and f"file://{own}" not in known:
+                search_path.prepend(provider=f"{PROVIDER}-own", path=f"file://{own}", anchor="main")
+            if main != conf_dir() or not known & {str(conf_dir()), f"file://{conf_dir()}"}:
+                search_path.append(provider=PROVIDER, path=f"file://{conf_dir()}")
+
+    return ConfFolders

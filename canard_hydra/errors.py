@@ -1,0 +1,11 @@
+"""What is wrong with a composed experiment, told to the person who composed it."""
+
+from canard.errors import CanardError
+
+
+class ExperimentError(CanardError):
+    """The experiment cannot be submitted as it was composed; nothing was sent."""
+
+
+class UsageError(ExperimentError):
+    """The command line asks for something that cannot be."""

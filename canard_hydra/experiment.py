@@ -1,0 +1,213 @@
+"""From composed members to what is planned, tried or submitted: one RunConfig, every member checked."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError
+
+from canard.members import REWARD_PREFIX, members
+from canard.models import Int, RequestModel, RunConfig, TrainingConfig
+from canard_hydra.composed import Composed
+from canard_hydra.errors import ExperimentError
+from canard_hydra.fields import field_of_key, key_of_field
+
+SHOWN_NAMES = 4
+NAME_CHARS = 300
+SHOWN_FAULTS = 3
+
+
+class Platform(RequestModel):
+    """The chosen option of conf/platform."""
+
+    kind: Literal["local", "remote"] = "local"
+    """local: the one of this machine, started when it is not running."""
+    api_url: str | None = None
+    dashboard_url: str | None = None
+    wait: bool = False
+
+
+class Control(RequestModel):
+    """The run-level keys that are no fields of a training."""
+
+    name: str | None = None
+    mode: Literal["submit", "plan", "dry_run"] = "submit"
+    wait: bool | None = None
+    tags: dict[str, str] = Field(default_factory=dict)
+    dry_run_iterations: Int = Field(default=3, ge=1)
+    platform: Platform = Platform(wait=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """The shape of a multirun: one size per swept key, and how many members they make."""
+
+    keys: tuple[str, ...] = ()
+    sizes: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        return " x ".join(str(size) for size in self.sizes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """All that is known before anything is sent."""
+
+    name: str
+    control: Control
+    run: RunConfig
+    configs: tuple[TrainingConfig, ...]
+    params: tuple[Mapping[str, Any], ...]
+    """The fields that set each member apart, and their values."""
+    swept: tuple[tuple[str, ...], ...]
+    """The overrides that set each member apart."""
+    sweep: Sweep
+
+    @property
+    def wait(self) -> bool:
+        """Whether the command stays until the run has ended."""
+        return self.control.platform.wait if self.control.wait is None else self.control.wait
+
+
+def make_experiment(composed: Sequence[Composed], *, swept_keys: Sequence[str] = ()) -> Experiment:
+    """One run of all members.
+
+    Args:
+        swept_keys: override keys that were swept; their fields set the members apart even where equal.
+
+    Raises:
+        ExperimentError: naming each member that is wrong, the override and the bound, or what they should
+            agree on and do not.
+    """
+    control = _common_control(composed)
+    configs = _validated(composed)
+    fields = [field_of_key(key.lstrip("+")) for key in swept_keys]
+    params = _params(configs, [field for field in fields if field is not None])
+    run = _run_config(configs, params, control)
+    return Experiment(
+        name=_name(composed),
+        control=control,
+        run=run,
+        configs=tuple(configs),
+        params=tuple(params),
+        swept=tuple(one.overrides if swept_keys else () for one in composed),
+        sweep=_shape(composed, swept_keys),
+    )
+
+
+def _common_control(composed: Sequence[Composed]) -> Control:
+    """What holds for the whole run."""
+    first = {key: value for key, value in composed[0].control.items() if value is not None}
+    for index, one in enumerate(composed):
+        for key in ("mode", "wait", "tags", "dry_run_iterations", "platform"):
+            if one.control.get(key) != composed[0].control.get(key):
+                raise ExperimentError(
+                    f"{key}: differs between members 0 and {index}, but a multirun is one run;"
+                    f" give {key} one value"
+                )
+    try:
+        known = {key: value for key, value in first.items() if key in Control.model_fields}
+        return Control.model_validate(known)
+    except ValidationError as error:
+        raise ExperimentError("; ".join(_complaint(one) for one in error.errors())) from None
+
+
+def _validated(composed: Sequence[Composed]) -> list[TrainingConfig]:
+    configs, faults = [], {}
+    for index, one in enumerate(composed):
+        try:
+            configs.append(TrainingConfig.model_validate(one.fields))
+        except ValidationError as error:
+            faults[index] = "; ".join(_complaint(fault) for fault in error.errors())
+    if faults:
+        raise ExperimentError(_told(composed, faults))
+    return configs
+
+
+def _told(composed: Sequence[Composed], faults: Mapping[int, str]) -> str:
+    """A line per wrong member, the first few; one line when it is the same with all of them."""
+    if len(faults) == len(composed) and len(set(faults.values())) == 1:
+        return faults[0]
+    lines = [
+        f"member {index} ({' '.join(composed[index].overrides)}): {fault}" for index, fault in faults.items()
+    ]
+    more = [f"and {len(lines) - SHOWN_FAULTS} more members"] if len(lines) > SHOWN_FAULTS else []
+    return "\n".join([*lines[:SHOWN_FAULTS], *more])
+
+
+def _complaint(fault: Any) -> str:
+    """`ppo.learning_rate: should be greater than 0, not -1`"""
+    loc = [str(part) for part in fault["loc"]]
+    key = key_of_field(".".join(loc)) if loc else ""
+    if fault["type"] == "missing":
+        return f"{key}: is missing; say it, as in {key}=..."
+    message = fault["msg"].replace("Input should", "should", 1)
+    given = "" if " not " in message or fault["type"] == "extra_forbidden" else f", not {fault['input']!r}"
+    return f"{key}: {message}{given}" if key else f"{message}{given}"
+
+
+def _params(configs: Sequence[TrainingConfig], swept: Sequence[str]) -> list[dict[str, Any]]:
+    flat = [_flat(config) for config in configs]
+    names = dict.fromkeys(swept)
+    for name in dict.fromkeys(name for fields in flat for name in fields):
+        if any(fields.get(name) != flat[0].get(name) for fields in flat):
+            names.setdefault(name)
+    return [{name: fields[name] for name in names if name in fields} for fields in flat]
+
+
+def _flat(config: TrainingConfig) -> dict[str, Any]:
+    """Every field by name; a reward weight by `reward_weights.<term>`."""
+    fields = config.model_dump()
+    weights = fields.pop("reward_weights") or {}
+    return fields | {f"{REWARD_PREFIX}{term}": weight for term, weight in weights.items()}
+
+
+def _run_config(
+    configs: Sequence[TrainingConfig], params: Sequence[Mapping[str, Any]], control: Control
+) -> RunConfig:
+    """The shared base with a delta per member; the server makes the same members of it."""
+    differing = {name for one in params for name in one}
+    base = TrainingConfig.model_validate(_without(configs[0], differing))
+    run = RunConfig(
+        mode="training",
+        training_config=base,
+        tasks=[dict(one) for one in params] if len(params) > 1 or params[0] else None,
+        tags=control.tags or None,
+    )
+    made = [member.config.model_dump() for member in members(run)]
+    if made != [config.model_dump() for config in configs]:
+        raise AssertionError("base and deltas do not make the members that were composed")
+    return run
+
+
+def _without(config: TrainingConfig, names: Iterable[str]) -> dict[str, Any]:
+    left_out = set(names)
+    fields = config.model_dump(exclude_none=True)
+    weights = fields.pop("reward_weights", {})
+    kept = {name: value for name, value in fields.items() if name not in left_out or name == "task_name"}
+    shared = {term: weight for term, weight in weights.items() if f"{REWARD_PREFIX}{term}" not in left_out}
+    return kept | ({"reward_weights": shared} if shared else {})
+
+
+def _name(composed: Sequence[Composed]) -> str:
+    """What all members are called; the names one after the other where they differ."""
+    names = list(dict.fromkeys(one.control.get("name") or one.task_choice or "training" for one in composed))
+    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+    return (", ".join(names[:SHOWN_NAMES]) + more)[:NAME_CHARS]
+
+
+def _shape(composed: Sequence[Composed], swept_keys: Sequence[str]) -> Sweep:
+    """Sizes by key where the members are their product; else one size: how many there are."""
+    texts: dict[str, set[str]] = {key: set() for key in swept_keys}
+    for one in composed:
+        for override in one.overrides:
+            key = override.partition("=")[0]
+            if key in texts:
+                texts[key].add(override)
+    sizes = {key: len(seen) for key, seen in texts.items() if seen}
+    product = 1
+    for size in sizes.values():
+        product *= size
+    if product != len(composed) or not sizes:
+        return Sweep(keys=tuple(swept_keys), sizes=(len(composed),))
+    return Sweep(keys=tuple(sizes), sizes=tuple(sizes.values()))
