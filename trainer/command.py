@@ -1,0 +1,108 @@
+"""The command: arguments, exit codes, and what is said when it ends badly."""
+
+import argparse
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from canard.models import PhysicsConfig, TrainingConfig
+from trainer.errors import (
+    CRASHED,
+    DIVERGED,
+    DONE,
+    PREEMPTED,
+    WRONG_CONFIG,
+    ConfigurationError,
+    DivergenceError,
+)
+from trainer.events import EventLog
+from trainer.stop import StopRequest
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run and exit: 0 done, 2 wrong config or environment, 3 diverged, 75 stopped, else a crash."""
+    started = time.monotonic()
+    said = list(sys.argv[1:] if arguments is None else arguments)
+    physics = said[:1] == ["physics"]
+    parser = _parser(physics=physics)
+    args = parser.parse_args(said[1:] if physics else said)
+    args.output.mkdir(parents=True, exist_ok=True)
+    events = EventLog(args.output / "events.jsonl")
+    stop = StopRequest()
+    stop.install()
+    code = _guarded(lambda: _run(args, physics=physics, events=events, stop=stop, started=started), events)
+    events.close()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # A simulator's exit hooks can turn a crash into success, or never return; everything is on disk by now.
+    os._exit(code)
+
+
+def _parser(*, physics: bool) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m trainer" + (" physics" if physics else ""),
+        description="Step a simulator and measure." if physics else "Train one policy with PPO.",
+    )
+    parser.add_argument("--config", type=Path, required=True, help="resolved config, JSON")
+    parser.add_argument("--output", type=Path, required=True, help="folder that everything is written under")
+    parser.add_argument(
+        "--import", dest="modules", action="append", default=[], help="module to import first"
+    )
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    if not physics:
+        parser.add_argument("--resume", type=Path, help="checkpoint to go on from")
+        parser.add_argument("--dry-run", type=int, metavar="N", help="train N iterations and measure")
+    return parser
+
+
+def _run(
+    args: argparse.Namespace, *, physics: bool, events: EventLog, stop: StopRequest, started: float
+) -> int:
+    from trainer import task
+
+    if physics:
+        return task.run_physics(_read(args.config, PhysicsConfig), args, events)
+    return task.run_training(_read(args.config, TrainingConfig), args, events, stop, started=started)
+
+
+def _read(path: Path, model: type[ModelT]) -> ModelT:
+    try:
+        return model.model_validate_json(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"{path}: {error.strerror}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise ConfigurationError(
+            f"{path.name}: {field}: {first['msg']}" if field else f"{path.name}: {first['msg']}"
+        ) from error
+
+
+def _guarded(run: Callable[[], int], events: EventLog) -> int:
+    try:
+        return run()
+    except ConfigurationError as error:
+        return _failed(events, error, WRONG_CONFIG)
+    except DivergenceError as error:
+        return _failed(events, error, DIVERGED, iteration=error.iteration, term=error.term)
+    except Exception as error:  # the process ends here, and the reason must be in the events
+        traceback.print_exc()
+        return _failed(events, error, CRASHED)
+
+
+def _failed(events: EventLog, error: Exception, code: int, **fields: object) -> int:
+    message = str(error) or type(error).__name__
+    events.emit("failed", error_type=type(error).__name__, message=message, exit_code=code, **fields)
+    print(f"trainer: {message}", file=sys.stderr)  # noqa: T201
+    return code
+
+
+__all__ = ["DONE", "PREEMPTED", "main"]

@@ -1,0 +1,43 @@
+"""events.jsonl: what happened, one JSON object a line, appended and never changed."""
+
+import json
+import math
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+
+class EventLog:
+    """Appends to one file; each line reaches the file before `emit` returns."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = path.open("a", encoding="utf-8")
+
+    def emit(self, event: str, **fields: Any) -> None:
+        """Write one event. A number that JSON cannot say becomes null; `nonfinite` lists its key."""
+        said, nonfinite = finite_only(fields)
+        line: dict[str, Any] = {"event": event, "time": datetime.now(UTC).isoformat(), **said}
+        if nonfinite:
+            line["nonfinite"] = nonfinite
+        self._file.write(json.dumps(line, allow_nan=False) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def finite_only(fields: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The same fields with null for what is not finite, and the dotted names of those."""
+    said: dict[str, Any] = {}
+    nonfinite: list[str] = []
+    for name, value in fields.items():
+        if isinstance(value, dict):
+            said[name], inner = finite_only(value)
+            nonfinite += [f"{name}.{key}" for key in inner]
+        elif isinstance(value, float) and not math.isfinite(value):
+            said[name] = None
+            nonfinite.append(name)
+        else:
+            said[name] = value
+    return said, nonfinite

@@ -1,0 +1,215 @@
+"""One task from config to summary: the order in which things are checked, built, run and written."""
+
+import argparse
+import secrets
+import statistics
+import time
+from typing import TYPE_CHECKING
+
+from canard.models import PhysicsConfig, TrainingConfig
+from trainer.errors import DONE, PREEMPTED, ConfigurationError
+from trainer.events import EventLog
+from trainer.modules import import_modules
+from trainer.simulators import make_simulator, simulator_of
+from trainer.stop import StopRequest
+from trainer.summary import NAME as SUMMARY
+from trainer.summary import write_summary
+
+if TYPE_CHECKING:
+    from trainer.training import Training
+
+
+def run_training(
+    config: TrainingConfig, args: argparse.Namespace, events: EventLog, stop: StopRequest, *, started: float
+) -> int:
+    """Train; returns the exit code.
+
+    Raises:
+        ConfigurationError, DivergenceError: as `trainer.errors` says.
+    """
+    if args.dry_run is not None:
+        config = _shortened(config, args.dry_run)
+    import_modules(args.modules)
+    simulator_name = simulator_of(config.task_name)
+    training = _built(config, simulator_name, args, events, stop)
+    startup_s = time.monotonic() - started
+    if config.video_enabled:
+        events.emit("warning", message=f"video_enabled: the {simulator_name} simulator records no video yet")
+    from trainer.training import Preempted
+
+    try:
+        training.learn()
+    except Preempted:
+        return PREEMPTED
+    finally:
+        training.simulator.close()
+    if args.dry_run is None:
+        _export_policy(training, events)
+    _summarize(training, startup_s, time.monotonic() - started, dry_run=args.dry_run is not None)
+    events.emit("finished", iteration=training.iteration)
+    return DONE
+
+
+def run_physics(config: PhysicsConfig, args: argparse.Namespace, events: EventLog) -> int:
+    """Step; returns the exit code."""
+    import_modules(args.modules)
+    name = simulator_of(config.task_name)
+    from trainer import randomness
+    from trainer.physics import step_physics
+    from trainer.simulators.simulator import TaskRequest
+
+    seed = config.seed if config.seed is not None else secrets.randbits(31)
+    randomness.seed_all(seed)
+    device = _device(args.device)
+    request = TaskRequest(
+        task_name=config.task_name,
+        num_envs=config.num_envs,
+        seed=seed,
+        device=device,
+        physics_params=config.params,
+    )
+    simulator = make_simulator(name, request)
+    events.emit(
+        "started",
+        task_name=config.task_name,
+        simulator=name,
+        device=device,
+        num_envs=config.num_envs,
+        seed=seed,
+    )
+    try:
+        result = step_physics(simulator, steps=config.steps)
+    finally:
+        simulator.close()
+    write_summary(
+        args.output,
+        mode="physics",
+        task_name=config.task_name,
+        steps=config.steps,
+        env_steps=config.steps * config.num_envs,
+        env_steps_per_s=result.env_steps_per_s,
+        wall_s=result.wall_s,
+        task_metrics={
+            "avg_fps": result.env_steps_per_s,
+            "total_reward": result.total_reward,
+            "collision_count": result.collision_count,
+            "episode_duration": result.episode_duration_s,
+            "success": result.success,
+        },
+    )
+    events.emit("finished", steps=config.steps)
+    return DONE
+
+
+def _shortened(config: TrainingConfig, iterations: int) -> TrainingConfig:
+    if iterations < 1:
+        raise ConfigurationError(f"--dry-run: must be at least 1 iteration, not {iterations}")
+    return config.model_copy(
+        update={"max_iterations": iterations, "video_enabled": False, "checkpoint_url": None}
+    )
+
+
+def _built(
+    config: TrainingConfig, simulator_name: str, args: argparse.Namespace, events: EventLog, stop: StopRequest
+) -> "Training":
+    from trainer import randomness
+    from trainer.agent import agent_cfg_of
+    from trainer.simulators.simulator import TaskRequest
+    from trainer.training import Training
+
+    seed = config.seed if config.seed is not None else secrets.randbits(31)
+    device = _device(args.device)
+    randomness.seed_all(seed)
+    request = TaskRequest(
+        task_name=config.task_name,
+        num_envs=config.num_envs,
+        seed=seed,
+        device=device,
+        reward_weights=config.reward_weights or {},
+    )
+    simulator = make_simulator(simulator_name, request)
+    stop.install()  # again: a simulator's own handler would end the process without a checkpoint
+    cfg = agent_cfg_of(config, simulator.agent_cfg)
+    training = Training(config, simulator, cfg, device=device, output=args.output, events=events, stop=stop)
+    if args.resume is not None:
+        training.resume(args.resume)
+    events.emit(
+        "started",
+        iteration=training.iteration,
+        max_iterations=config.max_iterations,
+        task_name=config.task_name,
+        simulator=simulator_name,
+        device=device,
+        num_envs=config.num_envs,
+        seed=seed,
+        resumed_from=str(args.resume) if args.resume is not None else None,
+    )
+    return training
+
+
+def _device(asked: str) -> str:
+    import torch
+
+    if asked == "auto":
+        return "cuda:0" if torch.cuda.is_available() else "cpu"
+    if asked == "cuda":
+        if not torch.cuda.is_available():
+            raise ConfigurationError("--device cuda: torch sees no GPU in this environment")
+        return "cuda:0"
+    return asked
+
+
+def _export_policy(training: "Training", events: EventLog) -> None:
+    from trainer import policy
+
+    training.alg.eval_mode()
+    observations = training.env.get_observations()
+    for path, file_format in policy.export(training.alg.get_policy(), observations, training.output):
+        events.emit("policy", path=path, format=file_format)
+
+
+def _summarize(training: "Training", startup_s: float, wall_s: float, *, dry_run: bool) -> None:
+    best, last = training.best_checkpoint, training.saved[-1] if training.saved else None
+    reports = training.reports
+    learned_s = sum(report.iteration_s for report in reports)
+    env_steps = training.num_steps * training.env.num_envs * len(reports)
+    fps = env_steps / learned_s if learned_s else None
+    mean_length = training.episodes.mean_length
+    write_summary(
+        training.output,
+        mode="training",
+        task_name=training.config.task_name,
+        iteration=training.iteration,
+        env_steps=training.env_steps,
+        first_mean_reward=training.episodes.first_mean_reward,
+        mean_reward=training.episodes.mean_reward,
+        best_mean_reward=training.episodes.best_mean_reward,
+        best_checkpoint=(best or last).path if best or last else None,  # type: ignore[union-attr]
+        final_checkpoint=last.path if last else None,
+        mean_episode_length=mean_length,
+        wall_s=wall_s,
+        env_steps_per_s=fps,
+        task_metrics={
+            "avg_fps": fps,
+            "total_reward": training.episodes.mean_reward,
+            "collision_count": 0,
+            "episode_duration": mean_length * training.simulator.step_dt_s
+            if mean_length is not None
+            else None,
+            "success": True,
+        },
+        **({"dry_run": _measured(training, startup_s, fps)} if dry_run else {}),
+    )
+
+
+def _measured(training: "Training", startup_s: float, fps: float | None) -> dict[str, float | None]:
+    times = [report.iteration_s for report in training.reports]
+    # The first iteration warms caches up; a full run has it once.
+    return {
+        "startup_s": startup_s,
+        "iteration_s": statistics.median(times[1:] or times),
+        "env_steps_per_s": fps,
+    }
+
+
+__all__ = ["SUMMARY", "run_physics", "run_training"]

@@ -1,0 +1,282 @@
+"""The training itself: rollouts and PPO updates by rsl-rl's algorithm, in a loop that can be interrupted.
+
+rsl-rl's own runner repeats an iteration after a resume, counts "N more", and saves neither random states nor
+the environment; this loop counts iterations done and ends at a total.
+"""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from rsl_rl.algorithms import PPO
+from tensordict import TensorDict
+
+from canard.models import TrainingConfig
+from trainer import checkpoints, randomness
+from trainer.checkpoints import SavedCheckpoint
+from trainer.episodes import EpisodeStatistics
+from trainer.errors import DivergenceError
+from trainer.events import EventLog
+from trainer.report import IterationReport
+from trainer.scalars import Scalars
+from trainer.simulators.simulator import Simulator
+from trainer.stop import StopRequest
+
+SAVES_PER_TASK = 10
+LARGEST_SAVE_INTERVAL = 50
+SAVE_EVERY_S = 180.0
+
+
+class Preempted(Exception):  # noqa: N818 - no error: the task goes on elsewhere
+    """Stopped on request, after a checkpoint."""
+
+
+class Training:
+    """One task on one simulator.
+
+    Args:
+        agent_cfg: rsl-rl's configuration, already merged; see `trainer.agent`.
+        output: folder that everything is written under.
+    """
+
+    def __init__(
+        self,
+        config: TrainingConfig,
+        simulator: Simulator,
+        agent_cfg: dict[str, Any],
+        *,
+        device: str,
+        output: Path,
+        events: EventLog,
+        stop: StopRequest,
+    ) -> None:
+        self.config = config
+        self.simulator = simulator
+        self.env = simulator.env
+        self.device = device
+        self.output = output
+        self.events = events
+        self.stop = stop
+        self.num_steps: int = agent_cfg["num_steps_per_env"]
+        self.alg = PPO.construct_algorithm(self.env.get_observations(), self.env, agent_cfg, device)
+        self.episodes = EpisodeStatistics(self.env.num_envs, device)
+        self.iteration = 0
+        self.env_steps = 0
+        self.saved: list[SavedCheckpoint] = []
+        self.reports: list[IterationReport] = []
+        self._task_scalars: dict[str, list[float]] = {}
+        self._last_save = time.monotonic()
+
+    def learn(self) -> None:
+        """Train to the total of max_iterations; a checkpoint is there at every end that saves anything.
+
+        Raises:
+            Preempted: a stop was requested; the iteration was finished and saved.
+            DivergenceError: a number is not finite; the last checkpoint is the last good one.
+        """
+        scalars = Scalars(self.output, start=self.iteration)
+        self.alg.train_mode()
+        observations = self.env.get_observations().to(self.device)
+        try:
+            while self.iteration < self.config.max_iterations:
+                if self.stop.requested:
+                    self._save_unless_saved()
+                    raise Preempted
+                observations, report = self._iterate(observations)
+                self.reports.append(report)
+                scalars.add(report)
+                self.events.emit("iteration", **report.as_event())
+                if self._save_is_due():
+                    self.save()
+        finally:
+            scalars.close()
+
+    def _iterate(self, observations: TensorDict) -> tuple[TensorDict, IterationReport]:
+        start = time.perf_counter()
+        observations = self._roll_out(observations)
+        collected = time.perf_counter()
+        losses = self.alg.update()
+        learned = time.perf_counter()
+
+        self.iteration += 1
+        self.env_steps += self.num_steps * self.env.num_envs
+        self.episodes.close_iteration()
+        self._refuse_nonfinite_update(losses)
+        return observations, self._report(losses, collected - start, learned - collected)
+
+    def _roll_out(self, observations: TensorDict) -> TensorDict:
+        with torch.inference_mode():
+            for _ in range(self.num_steps):
+                actions = self.alg.act(observations)
+                observations, rewards, dones, extras = self.env.step(actions.to(self.env.device))
+                observations, rewards, dones = (
+                    observations.to(self.device),
+                    rewards.to(self.device),
+                    dones.to(self.device),
+                )
+                self.alg.process_env_step(observations, rewards, dones, extras)
+                self.episodes.add_step(rewards, dones)
+                self._note_task_scalars(extras)
+            self._refuse_nonfinite_rollout(observations)
+            self.alg.compute_returns(observations)
+        return observations
+
+    def _refuse_nonfinite_rollout(self, observations: TensorDict) -> None:
+        storage = self.alg.storage
+        groups = {
+            "reward": storage.rewards,
+            **{f"observation {name}": t for name, t in storage.observations.items()},
+        }
+        groups |= {
+            f"observation {name}": tensor for name, tensor in observations.items() if not finite(tensor)
+        }
+        self._refuse_nonfinite(groups, self.iteration + 1)
+
+    def _refuse_nonfinite_update(self, losses: dict[str, float]) -> None:
+        self._refuse_nonfinite(
+            {f"{name} loss": torch.tensor(value) for name, value in losses.items()}, self.iteration
+        )
+        for network, model in (("actor", self.alg.actor), ("critic", self.alg.critic)):
+            named = {f"{network} parameter {name}": parameter for name, parameter in model.named_parameters()}
+            self._refuse_nonfinite(named, self.iteration)
+
+    def _refuse_nonfinite(self, tensors: dict[str, torch.Tensor], iteration: int) -> None:
+        for term, tensor in tensors.items():
+            if not finite(tensor):
+                raise DivergenceError(iteration=iteration, term=term)
+
+    def _note_task_scalars(self, extras: dict[str, Any]) -> None:
+        for name, value in (extras.get("log") or extras.get("episode") or {}).items():
+            tag = name if "/" in name else f"Episode/{name}"
+            number = value.float().mean().item() if torch.is_tensor(value) else float(value)
+            self._task_scalars.setdefault(tag, []).append(number)
+
+    def _report(self, losses: dict[str, float], collection_s: float, learning_s: float) -> IterationReport:
+        task_scalars = {tag: sum(values) / len(values) for tag, values in self._task_scalars.items()}
+        self._task_scalars.clear()
+        return IterationReport(
+            iteration=self.iteration,
+            max_iterations=self.config.max_iterations,
+            env_steps=self.env_steps,
+            mean_reward=self.episodes.mean_reward,
+            mean_episode_length=self.episodes.mean_length,
+            collection_s=collection_s,
+            learning_s=learning_s,
+            env_steps_per_s=self.num_steps * self.env.num_envs / (collection_s + learning_s),
+            learning_rate=float(self.alg.learning_rate),
+            action_std=self.alg.get_policy().output_std.mean().item(),
+            losses={name: float(value) for name, value in losses.items()},
+            task_scalars=task_scalars,
+        )
+
+    def _save_is_due(self) -> bool:
+        interval = max(1, min(LARGEST_SAVE_INTERVAL, self.config.max_iterations // SAVES_PER_TASK))
+        return (
+            self.iteration % interval == 0
+            or self.iteration == self.config.max_iterations
+            or time.monotonic() - self._last_save > SAVE_EVERY_S
+        )
+
+    def _save_unless_saved(self) -> None:
+        if self.iteration and (not self.saved or self.saved[-1].iteration != self.iteration):
+            self.save()
+
+    def save(self) -> SavedCheckpoint:
+        """Write a checkpoint of the iterations done, and say so."""
+        mean_reward = self.episodes.mean_reward
+        saved = checkpoints.save(
+            self.output, iteration=self.iteration, mean_reward=mean_reward, contents=self._contents()
+        )
+        self.saved.append(saved)
+        self._last_save = time.monotonic()
+        self.events.emit(
+            "checkpoint",
+            iteration=saved.iteration,
+            path=saved.path,
+            sha256=saved.sha256,
+            size_bytes=saved.size_bytes,
+            mean_reward=saved.mean_reward,
+        )
+        return saved
+
+    @property
+    def best_checkpoint(self) -> SavedCheckpoint | None:
+        """Of this attempt: the highest mean reward, of equal ones the later."""
+        known = [saved for saved in self.saved if saved.mean_reward is not None]
+        return max(known, key=lambda saved: (saved.mean_reward, saved.iteration), default=None)
+
+    def _contents(self) -> dict[str, Any]:
+        return {
+            **self.alg.save(),
+            "iter": self.iteration,
+            "infos": {"env_state": {"common_step_counter": self.env_steps // self.env.num_envs}},
+            checkpoints.OUR_KEY: {
+                "version": checkpoints.OUR_VERSION,
+                "iteration": self.iteration,
+                "env_steps": self.env_steps,
+                "task_name": self.config.task_name,
+                "simulator": self.simulator.name,
+                "num_envs": self.env.num_envs,
+                "learning_rate_asked": self.config.learning_rate,
+                "episodes": self.episodes.state_dict(),
+                "randomness": randomness.state_dict(),
+                "simulator_state": self.simulator.state_dict(),
+            },
+        }
+
+    def resume(self, path: Path) -> None:
+        """Go on from a checkpoint, of ours or of rsl-rl.
+
+        Raises:
+            ConfigurationError: unreadable, or of another network.
+        """
+        contents = checkpoints.load(path)
+        checkpoints.refuse_other_shapes(contents, self.alg.get_policy(), key="actor_state_dict", name="actor")
+        checkpoints.refuse_other_shapes(
+            contents, self.alg._raw_critic, key="critic_state_dict", name="critic"
+        )
+        self.alg.load(contents, None, True)
+        self.iteration = checkpoints.iteration_of(contents)
+        ours = contents.get(checkpoints.OUR_KEY)
+        if ours is None:
+            self._warn(f"{path.name} was made by rsl-rl itself: episodes and random states start anew")
+            self._take_learning_rate(None)
+            return
+        self.env_steps = ours["env_steps"]
+        self._restore_world(ours)
+        self._take_learning_rate(ours["learning_rate_asked"])
+
+    def _restore_world(self, ours: dict[str, Any]) -> None:
+        state = ours["simulator_state"]
+        same = (
+            state is not None
+            and ours["simulator"] == self.simulator.name
+            and ours["task_name"] == self.config.task_name
+            and ours["num_envs"] == self.env.num_envs
+        )
+        self.episodes.load_state_dict(ours["episodes"], same_episodes=same)
+        if same:
+            self.simulator.load_state_dict(state)
+            randomness.load_state_dict(ours["randomness"])
+        elif ours["task_name"] != self.config.task_name:
+            self._warn(f"the checkpoint is of {ours['task_name']}, this task is {self.config.task_name}")
+
+    def _take_learning_rate(self, asked_then: float | None) -> None:
+        """A rate that the user asks for now, and did not then, wins over the one that was saved."""
+        asked = self.config.learning_rate
+        if asked is None or asked in (asked_then, self.alg.learning_rate):
+            return
+        self._warn(
+            f"learning_rate: {asked:g} as configured, not {self.alg.learning_rate:g} of the checkpoint"
+        )
+        self.alg.learning_rate = asked
+        for group in self.alg.optimizer.param_groups:
+            group["lr"] = asked
+
+    def _warn(self, message: str) -> None:
+        self.events.emit("warning", message=message)
+
+
+def finite(tensor: torch.Tensor) -> bool:
+    return not tensor.is_floating_point() or bool(torch.isfinite(tensor).all())
