@@ -38,7 +38,7 @@ class Physics:
     dt: float = 0.02
 
 
-class CartpoleEnv(VecEnv):  # type: ignore[misc] - rsl-rl has no types
+class CartpoleEnv(VecEnv):
     """Observation group `policy`: (num_envs, 4) = position, velocity, angle, angular velocity."""
 
     num_actions = 1

@@ -25,7 +25,7 @@ SAMPLES_PER_ITERATION = 2048
 DEFAULT_STEP_S = 0.02
 
 
-class GymnasiumEnv(VecEnv):  # type: ignore[misc] - rsl-rl has no types
+class GymnasiumEnv(VecEnv):
     """Observation group `policy`: (num_envs, n)."""
 
     def __init__(self, vector_env: SyncVectorEnv, request: TaskRequest) -> None:
