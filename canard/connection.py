@@ -84,12 +84,14 @@ class WholeAnswers(httpx.BaseTransport):
         except httpx.RequestError as error:
             error.request = request
             raise
-        return httpx.Response(
+        whole = httpx.Response(
             response.status_code,
             headers=response.headers,
             stream=httpx.ByteStream(body),
             extensions=response.extensions,
         )
+        whole.read()  # now, for it is closed before a wait, and may be what the call ends with
+        return whole
 
     def close(self) -> None:
         self._inner.close()
