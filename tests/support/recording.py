@@ -33,7 +33,9 @@ class Service(Server):
     def base(self) -> dict[str, Any]:
         """What the tasks of the one run share; null left out."""
         [submit] = self.submits
-        return {name: value for name, value in submit["config"]["training_config"].items() if value is not None}
+        return {
+            name: value for name, value in submit["config"]["training_config"].items() if value is not None
+        }
 
     def _respond(self, request: Request) -> Answer:
         path = request.path.partition("?")[0]
@@ -43,7 +45,9 @@ class Service(Server):
             self.run = request.json
             return Answer(status=201, body=self._run())
         if self.run is None:
-            return Answer(status=404, body={"title": "none", "status": 404, "code": "run_not_found", "detail": "-"})
+            return Answer(
+                status=404, body={"title": "none", "status": 404, "code": "run_not_found", "detail": "-"}
+            )
         if path == f"/v1/runs/{SLUG}":
             return Answer(body=self._run())
         if path == f"/v1/runs/{SLUG}/tasks":
