@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from canard.errors import LeaseLostError
 from canard_platform.executors.executor import GONE, Job, Node, Observation, ProcessState
 from canard_platform.queue.claims import Claim, claim, launched
-from canard_platform.queue.endings import Ending, end_attempt, reap
+from canard_platform.queue.endings import Ending, end_attempt, expired_handles, reap
 from canard_platform.queue.states import Outcome, State
 from canard_platform.services import Services
 from canard_platform.store.tables import Attempt, Task
@@ -135,18 +135,22 @@ class Dispatcher:
                 self._services.executor.cancel(handle, grace_s=0)
 
     def _reap(self, now: datetime) -> None:
-        with self._services.database.write() as session:
-            handles = reap(session, settings=self._services.settings, now=now)
-        for handle in handles:
-            log.warning("a lease ran out; %s is killed", handle)
-            self._services.executor.cancel(handle, grace_s=0)
+        """The process goes first where we can reach it: a requeued task never runs twice on one machine."""
+        services = self._services
+        with services.database.read() as session:
+            expired = expired_handles(session, now=now)
+        for handle in expired:
+            if handle is not None:
+                log.warning("a lease ran out; %s is killed", handle)
+                services.executor.cancel(handle, grace_s=0)
+        if expired:
+            with services.database.write() as session:
+                reap(session, settings=services.settings, now=now)
 
     def _fill(self, now: datetime) -> None:
-        for node in self._services.executor.capacity():
-            while self._place_one(node, now):
-                node = next(  # noqa: PLW2901 - the same node with what is free after the launch
-                    again for again in self._services.executor.capacity() if again.name == node.name
-                )
+        """Launch until nothing fits; what is free is asked again after each launch."""
+        while any(self._place_one(node, now) for node in self._services.executor.capacity()):
+            pass
 
     def _place_one(self, node: Node, now: datetime) -> bool:
         services = self._services

@@ -4,10 +4,11 @@ from fastapi import APIRouter, FastAPI
 
 from canard import __version__
 from canard.wire import Health
-from canard_platform.api import artifacts, attempts, problems, runs
+from canard_platform.api import artifacts, attempts, login_links, problems, runs
 from canard_platform.api.blobs import blob_router
 from canard_platform.api.limits import BodyLimit, Noticed
 from canard_platform.artifacts.filesystem import FilesystemStore
+from canard_platform.dashboard.pages import dashboard_router
 from canard_platform.services import Services
 
 health_router = APIRouter(prefix="/v1")
@@ -27,6 +28,8 @@ def create_app(services: Services) -> FastAPI:
     app.include_router(runs.router)
     app.include_router(artifacts.router)
     app.include_router(attempts.router)
+    app.include_router(login_links.router)
+    app.include_router(dashboard_router(services))
     if isinstance(services.artifacts, FilesystemStore):
         app.include_router(blob_router(services.artifacts))
     app.add_middleware(BodyLimit, most_bytes=services.settings.max_body_bytes)

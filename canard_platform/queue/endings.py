@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import ColumnElement, select, update
 from sqlalchemy.orm import Session
 
 from canard.errors import LeaseLostError
@@ -116,15 +116,20 @@ def _after_error(
     return Move.REQUEUE, {"errors": errors, "available_at": now + timedelta(seconds=delay_s)}
 
 
-def reap(session: Session, *, settings: Settings, now: datetime) -> list[str]:
-    """End every attempt whose lease ran out; returns the handles whose processes should go."""
-    expired = session.execute(
-        select(Attempt.id, Attempt.handle)
-        .where(Attempt.status == Outcome.RUNNING, Attempt.lease_expires_at < now)
-        .with_for_update(skip_locked=True)
-    ).all()
-    for attempt_id, _ in expired:
-        end_attempt(
-            session, attempt_id, Ending(outcome=Outcome.LOST, error=LEASE_RAN_OUT), settings=settings, now=now
-        )
-    return [handle for _, handle in expired if handle is not None]
+def expired_handles(session: Session, *, now: datetime) -> list[str | None]:
+    """What `reap` would end, by the executor's handles: their processes should go first."""
+    return list(session.scalars(select(Attempt.handle).where(*_expired(now))))
+
+
+def reap(session: Session, *, settings: Settings, now: datetime) -> int:
+    """End every attempt whose lease ran out; returns how many."""
+    query = select(Attempt.id).where(*_expired(now)).with_for_update(skip_locked=True)
+    expired = session.scalars(query).all()
+    for attempt_id in expired:
+        ending = Ending(outcome=Outcome.LOST, error=LEASE_RAN_OUT)
+        end_attempt(session, attempt_id, ending, settings=settings, now=now)
+    return len(expired)
+
+
+def _expired(now: datetime) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return Attempt.status == Outcome.RUNNING, Attempt.lease_expires_at < now

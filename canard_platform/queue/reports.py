@@ -16,7 +16,7 @@ from canard_platform.queue.progress import finite
 from canard_platform.queue.states import Outcome
 from canard_platform.settings import Settings
 from canard_platform.store.artifacts import artifact_of_path
-from canard_platform.store.tables import Artifact, Attempt, Task
+from canard_platform.store.tables import Artifact, Attempt, Run, Task
 
 PHYSICS_RESULT = "summary.json"
 
@@ -76,7 +76,7 @@ def _result(session: Session, task: Task, report: AttemptReport) -> dict[str, An
 
 def _result_file(session: Session, task: Task, summary: dict[str, Any]) -> Artifact:
     """The best checkpoint of a training, the summary of a physics task."""
-    is_training = summary.get("mode", "training") == "training" and "steps" not in task.config
+    is_training = session.scalar(select(Run.mode).where(Run.id == task.run_id)) == "training"
     named = summary.get("best_checkpoint") or summary.get("final_checkpoint")
     path = named if is_training else PHYSICS_RESULT
     if not isinstance(path, str):

@@ -96,3 +96,10 @@ def runs_with_event_files(session: Session, run_ids: Sequence[int]) -> set[int]:
         Artifact.run_id.in_(run_ids), Artifact.artifact_type == "tensorboard"
     )
     return set(session.scalars(query.distinct()))
+
+
+def artifact_by_id(session: Session, run_id: int, artifact_id: int) -> Artifact:
+    found = session.scalar(select(Artifact).where(Artifact.id == artifact_id, Artifact.run_id == run_id))
+    if found is None:
+        raise ArtifactNotFoundError("no such artifact")
+    return found

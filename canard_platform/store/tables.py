@@ -71,7 +71,8 @@ class LoginLink(Base):
     __tablename__ = "login_links"
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
-    user_id: Mapped[int] = mapped_column(BigId, ForeignKey("users.id"))
+    key_id: Mapped[int] = mapped_column(BigId, ForeignKey("api_keys.id"))
+    """The key that asked for it: the browser may do what the key may, and as long."""
     token_hash: Mapped[str] = mapped_column(unique=True)
     target: Mapped[str]
     expires_at: Mapped[datetime]

@@ -19,6 +19,8 @@ class Caller:
     """Who asks: every query is scoped by `user_id`."""
 
     user_id: int
+    key_id: int
+    """The API key that the request, or its browser session, rests on."""
     name: str
     scopes: frozenset[str]
 
@@ -62,15 +64,23 @@ def find_caller(session: Session, key: str, now: datetime) -> Caller | None:
     It is looked up by its hash, so the time that takes says nothing about any key.
     """
     sought = token_hash(key)
+    found = session.execute(select(ApiKey.id, ApiKey.key_hash).where(ApiKey.key_hash == sought)).one_or_none()
+    if found is None or not same_hash(found.key_hash, sought):
+        return None
+    return caller_of_key(session, found.id, now)
+
+
+def caller_of_key(session: Session, key_id: int, now: datetime) -> Caller | None:
+    """Who rests on this key, while it is neither expired nor revoked."""
     row = session.execute(
-        select(ApiKey.key_hash, ApiKey.scopes, User.id, User.name)
+        select(ApiKey.scopes, User.id, User.name)
         .join(User, User.id == ApiKey.user_id)
         .where(
-            ApiKey.key_hash == sought,
+            ApiKey.id == key_id,
             ApiKey.revoked_at.is_(None),
             or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > now),
         )
     ).one_or_none()
-    if row is None or not same_hash(row.key_hash, sought):
+    if row is None:
         return None
-    return Caller(user_id=row.id, name=row.name, scopes=frozenset(row.scopes))
+    return Caller(user_id=row.id, key_id=key_id, name=row.name, scopes=frozenset(row.scopes))

@@ -40,12 +40,12 @@ def upgrade() -> None:
     op.create_table(
         "login_links",
         sa.Column("id", BIG_ID, nullable=False),
-        sa.Column("user_id", BIG_ID, nullable=False),
+        sa.Column("key_id", BIG_ID, nullable=False),
         sa.Column("token_hash", sa.String(), nullable=False),
         sa.Column("target", sa.String(), nullable=False),
         sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("used_at", sa.DateTime(timezone=True), nullable=True),
-        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_login_links_user_id")),
+        sa.ForeignKeyConstraint(["key_id"], ["api_keys.id"], name=op.f("fk_login_links_key_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_login_links")),
         sa.UniqueConstraint("token_hash", name=op.f("uq_login_links_token_hash")),
     )
