@@ -41,7 +41,8 @@ def dollars(amount: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """`45 s`, `12 min`, `3.4 h`, `2.5 days`."""
+    """`45 s`, `12 min`, `3.4 h`, `2.5 days`; never less than a second."""
+    seconds = max(seconds, 1.0)
     for limit, size, unit in ((90, 1, "s"), (90 * 60, 60, "min"), (48 * 3600, 3600, "h")):
         if seconds < limit:
             amount = seconds / size

@@ -22,6 +22,7 @@ from canard.members import REWARD_PREFIX, members
 from canard.models import (
     DEFAULT_TRAINING_TASK,
     QueueStatus,
+    RequestModel,
     ResponseModel,
     Run,
     RunConfig,
@@ -282,9 +283,10 @@ class Client:
         path = f"{run_path(run_slug)}/tasks/{task_id}/logs"
         return self._http.get_text(path, params={"attempt": attempt})
 
-    def create_login_link(self) -> str:
-        """A URL that signs a browser in to the dashboard, once."""
-        return self._http.post("/v1/login-links", LoginLink, idempotency_key=str(uuid.uuid4())).url
+    def create_login_link(self, *, target: str = "/runs") -> str:
+        """A URL that signs a browser in to the dashboard, once, and opens the page `target` there."""
+        body, key = LoginLinkCreate(target=target), str(uuid.uuid4())
+        return self._http.post("/v1/login-links", LoginLink, body=body, idempotency_key=key).url
 
     def peek(self, run_slug: str, *, within_s: float) -> tuple[Run, list[Task] | None]:
         """A run and its tasks for a live view, in bounded time; None for tasks when they are very many."""
@@ -371,6 +373,12 @@ class Client:
         if self._dashboard_url is not None or not isinstance(said, str):
             run._dashboard_base = self.dashboard_url
         return run
+
+
+class LoginLinkCreate(RequestModel):
+    """Body of `POST /v1/login-links`."""
+
+    target: str
 
 
 class LoginLink(ResponseModel):

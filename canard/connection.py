@@ -3,6 +3,7 @@
 import os
 import socket
 import ssl
+from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.request import getproxies, proxy_bypass
 
@@ -84,15 +85,28 @@ class WholeAnswers(httpx.BaseTransport):
         except httpx.RequestError as error:
             error.request = request
             raise
-        return httpx.Response(
-            response.status_code,
-            headers=response.headers,
-            stream=httpx.ByteStream(body),
-            extensions=response.extensions,
-        )
+        return whole(response, body)
 
     def close(self) -> None:
         self._inner.close()
+
+
+def whole(response: httpx.Response, body: bytes) -> httpx.Response:
+    """The same answer, complete: it may outlive its connection and be what a call ends with."""
+    answer = httpx.Response(
+        response.status_code,
+        headers=response.headers,
+        stream=httpx.ByteStream(body),
+        extensions=response.extensions,
+    )
+    answer.read()
+    return answer
+
+
+def chunks(response: httpx.Response) -> Iterator[bytes]:
+    """The bytes as they came over the wire, each as soon as it is there."""
+    assert isinstance(response.stream, httpx.SyncByteStream)  # noqa: S101 - the transport is a sync one
+    yield from response.stream
 
 
 def _leave_time_only_until_the_deadline(request: httpx.Request, retry: BoundedRetry) -> None:
@@ -104,16 +118,15 @@ def _leave_time_only_until_the_deadline(request: httpx.Request, retry: BoundedRe
 
 
 def _read(response: httpx.Response, retry: BoundedRetry) -> bytes:
-    assert isinstance(response.stream, httpx.SyncByteStream)  # noqa: S101 - the transport is a sync one
-    chunks = []
+    received = []
     try:
-        for chunk in response.stream:
-            chunks.append(chunk)
+        for chunk in chunks(response):
+            received.append(chunk)
             if retry.remaining_s() <= 0:
                 raise httpx.ReadTimeout("the answer did not end in time")
     finally:
         response.close()
-    return b"".join(chunks)
+    return b"".join(received)
 
 
 def explain(error: httpx.HTTPError, url: str) -> str:

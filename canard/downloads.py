@@ -16,7 +16,7 @@ from httpx_retries import RetryTransport
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from canard.connection import SystemTransport, explain
+from canard.connection import SystemTransport, chunks, explain, whole
 from canard.errors import ConnectionFailedError, DownloadError
 from canard.http import error_of
 from canard.retries import NotWorthWaitingError, Patience
@@ -25,7 +25,6 @@ from canard.wire import ArtifactUrl
 REFUSED = (401, 403, 410)
 """What a store answers to a URL that has expired."""
 
-CHUNK_BYTES = 1 << 20
 UNSAFE_CHARACTERS = re.compile(r"[\x00-\x1f\x7f\\]" if os.name == "posix" else r'[\x00-\x1f\x7f\\:*?"<>|]')
 
 Landed = Callable[[int], None]
@@ -152,12 +151,12 @@ class _Part:
     def discard(self) -> None:
         self.path.unlink(missing_ok=True)
 
-    def write(self, chunks: Iterator[bytes], *, start: int, limit: int, landed: Landed) -> None:
+    def write(self, received: Iterator[bytes], *, start: int, limit: int, landed: Landed) -> None:
         """Write from `start` on, and nothing beyond `limit`."""
         with os.fdopen(self._open(), "r+b") as file:
             file.truncate(start)
             file.seek(start)
-            for chunk in chunks:
+            for chunk in received:
                 file.write(chunk)
                 landed(file.tell())
                 if file.tell() > limit:
@@ -193,10 +192,7 @@ class _Landing(httpx.BaseTransport):
                 self._part.discard()
                 self._part.touch()
                 raise httpx.RemoteProtocolError("the store has less than what is already here")
-            response.read()
-            return httpx.Response(
-                response.status_code, headers=response.headers, stream=httpx.ByteStream(response.content)
-            )
+            return whole(response, b"".join(chunks(response)))
         finally:
             response.close()
 
@@ -207,7 +203,7 @@ class _Landing(httpx.BaseTransport):
     def _land(self, response: httpx.Response, *, start: int) -> None:
         if start > self._part.size:
             raise httpx.RemoteProtocolError("the store skipped a part of the file")
-        self._part.write(response.iter_raw(CHUNK_BYTES), start=start, limit=self._size, landed=self._landed)
+        self._part.write(chunks(response), start=start, limit=self._size, landed=self._landed)
         if self._part.size < self._size:
             raise httpx.RemoteProtocolError("the store ended the transfer early")
 

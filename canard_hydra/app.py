@@ -17,10 +17,8 @@ from omegaconf.errors import OmegaConfBaseException
 
 from canard.errors import CanardError
 from canard_hydra.arguments import in_hydras_order
-from canard_hydra.composed import make_plain
 from canard_hydra.conf_dir import CONFIG_NAME, own_conf_dir, primary_dir, search_path_plugin
 from canard_hydra.errors import UsageError
-from canard_hydra.explain import explain
 from canard_hydra.interrupts import INTERRUPTED, NOTHING_SUBMITTED
 
 PROGRAM = "canard-hydra"
@@ -40,7 +38,13 @@ def run(arguments: Sequence[str]) -> int:
     except USERS_MISTAKES as error:
         if full_error:
             traceback.print_exc()
+        from canard_hydra.explain import explain
+
         return _fail(f"{PROGRAM}: {explain(error)}", 2 if isinstance(error, UsageError) else 1)
+    except BrokenPipeError:
+        # Whoever read the output, such as `head`, has seen enough; Python must not try once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except Exception as error:
@@ -78,7 +82,9 @@ class _Job:
 
 
 def _submit_one(config: DictConfig) -> None:
+    # The models are loaded here: showing a configuration or its help does not need them.
     from canard.errors import RunFailedError
+    from canard_hydra.composed import make_plain
     from canard_hydra.experiment import make_experiment
     from canard_hydra.multirun import said_overrides, task_overrides
     from canard_hydra.perform import perform

@@ -25,7 +25,7 @@ def own_conf_dir(cwd: Path) -> Path | None:
 
 def primary_dir(own: Path | None) -> Path:
     """The folder with the primary config.yaml: the user's when it has one."""
-    if own is not None and any((own / f"{CONFIG_NAME}{suffix}").is_file() for suffix in (".yaml", ".yml")):
+    if own is not None and (own / f"{CONFIG_NAME}.yaml").is_file():
         return own
     return conf_dir()
 

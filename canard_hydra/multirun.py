@@ -16,6 +16,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from canard_hydra.composed import Composed, make_plain
 from canard_hydra.errors import ExperimentError
 from canard_hydra.explain import explain
+from canard_hydra.launcher_choice import LauncherChoice
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,11 +43,14 @@ def compose_members(
     """
     said = said_overrides(base)
     swept = set(swept_keys(base, batch))
+    launcher = LauncherChoice(loader)
     composed = []
     for index, overrides in enumerate(batch, start=first_index):
         apart = [override for override in overrides if override.partition("=")[0] in swept]
         try:
-            composed.append(_compose(loader, base, overrides, index, apart=apart, said=said))
+            composed.append(
+                _compose(loader, base, overrides, index, apart=apart, said=said, launcher=launcher)
+            )
         except (ExperimentError, CompactHydraException) as error:
             raise ExperimentError(f"member {index} ({' '.join(apart)}): {explain(error)}") from error
     return composed
@@ -86,17 +90,14 @@ def _compose(
     *,
     apart: Sequence[str],
     said: Sequence[str],
+    launcher: LauncherChoice,
 ) -> Member:
     config = loader.load_sweep_config(base, list(overrides))
     with open_dict(config):
         config.hydra.job.id = str(number)
         config.hydra.job.num = number
     with _current(config) as hydra:
-        launcher = OmegaConf.select(base, "hydra.launcher._target_")
-        if OmegaConf.select(config, "hydra.launcher._target_") != launcher:
-            raise ExperimentError(
-                "hydra/launcher: cannot change within a sweep; leave it out of the swept option"
-            )
+        launcher.refuse_another(config.hydra.runtime.choices)
         with read_write(config), open_dict(config):
             del config["hydra"]
         composed = make_plain(config, hydra, overrides=apart, said=said)

@@ -21,7 +21,7 @@ def stdout() -> Console:
 
 def print_line(console: Console, line: str) -> None:
     """As it is: brackets are no markup, and a path or URL is not broken over two lines."""
-    console.print(line, markup=False, soft_wrap=True)
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def print_table(

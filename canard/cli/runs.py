@@ -135,11 +135,9 @@ def cancel(run_slug: str, api_url: str | None, *, as_json: bool) -> None:
 def open_dashboard(run_slug: str | None, api_url: str | None, *, print_only: bool) -> None:
     """Open the dashboard, or a run on it, with a link that signs in once."""
     with connect(api_url) as client:
-        run = client.get_run(run_slug) if run_slug else None
-        link = client.create_login_link()
+        page = f"/runs/{client.get_run(run_slug).slug}" if run_slug else "/runs"
+        link = client.create_login_link(target=page)
     click.echo(link)
-    if run is not None:
-        click.echo(run.dashboard_url)
     if not print_only:
         webbrowser.open(link)
 

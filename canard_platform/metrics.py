@@ -1,0 +1,105 @@
+"""What the tasks of a run add up to, in the documented words of RunMetrics.
+
+- `avg_physics_fps`, `avg_episode_reward`: means over the tasks that have one; `total_collisions`: their sum.
+- `success_rate`: successful tasks among those that ended (completed or failed), 0-100.
+- `training`: `current_iteration` and `max_iterations` of the task that is furthest, `progress_percent` the
+  mean over all tasks, `mean_reward`, `first_mean_reward` and `mean_episode_length` means over the tasks that
+  have one, `best_mean_reward` the best of any task.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Row, func, or_, select
+from sqlalchemy.orm import Session
+
+from canard.models import RunMetrics, TrainingMetrics
+from canard_platform.queue.states import State
+from canard_platform.store.tables import Point, Run, Task
+
+
+def run_metrics(session: Session, run: Run, *, most_points: int) -> RunMetrics:
+    tasks = session.execute(
+        select(
+            Task.id,
+            Task.status,
+            Task.metrics,
+            Task.progress,
+            Task.iteration,
+            Task.max_iterations,
+            Task.mean_reward,
+            Task.first_mean_reward,
+            Task.best_mean_reward,
+            Task.mean_episode_length,
+        )
+        .where(Task.run_id == run.id)
+        .order_by(Task.id)
+    ).all()
+    results = [task.metrics for task in tasks if task.metrics is not None]
+    ended = sum(task.status in {State.COMPLETED, State.FAILED} for task in tasks)
+    succeeded = sum(bool(result.get("success")) for result in results)
+    return RunMetrics(
+        avg_physics_fps=_mean(result.get("avg_fps") for result in results),
+        success_rate=100 * succeeded / ended if ended else 0.0,
+        avg_episode_reward=_mean(result.get("total_reward") for result in results),
+        total_collisions=sum(result.get("collision_count") or 0 for result in results),
+        completed_tasks=sum(task.status == State.COMPLETED for task in tasks),
+        total_tasks=run.num_tasks,
+        mode=run.mode,
+        training=_training(session, run.id, tasks, most_points) if run.mode == "training" else None,
+    )
+
+
+def reward_history(session: Session, run_id: int, most_points: int) -> list[dict[str, Any]]:
+    """Ordered by task and iteration; every n-th iteration, and each task's last, when there are too many."""
+    of_run = Point.task_id.in_(select(Task.id).where(Task.run_id == run_id))
+    count = session.scalar(select(func.count()).select_from(Point).where(of_run)) or 0
+    query = select(
+        Point.task_id,
+        Point.iteration,
+        Point.mean_reward,
+        Point.mean_episode_length,
+        Point.numbers["nonfinite"],
+    ).where(of_run)
+    if count > most_points:
+        stride = -(-count // most_points)
+        last = (
+            select(Point.task_id, func.max(Point.iteration).label("iteration"))
+            .where(of_run)
+            .group_by(Point.task_id)
+            .subquery()
+        )
+        query = query.join(last, last.c.task_id == Point.task_id).where(
+            or_(Point.iteration % stride == 0, Point.iteration == last.c.iteration)
+        )
+    return [_point(row) for row in session.execute(query.order_by(Point.task_id, Point.iteration))]
+
+
+def _training(session: Session, run_id: int, tasks: Sequence[Any], most_points: int) -> TrainingMetrics:
+    best = [task.best_mean_reward for task in tasks if task.best_mean_reward is not None]
+    return TrainingMetrics(
+        mean_reward=_mean(task.mean_reward for task in tasks),
+        mean_episode_length=_mean(task.mean_episode_length for task in tasks),
+        current_iteration=max(task.iteration for task in tasks),
+        max_iterations=max(task.max_iterations for task in tasks),
+        progress_percent=100 * sum(task.progress for task in tasks) / len(tasks),
+        reward_history=reward_history(session, run_id, most_points),
+        first_mean_reward=_mean(task.first_mean_reward for task in tasks),
+        best_mean_reward=max(best, default=None),
+    )
+
+
+def _point(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
+    task_id, iteration, mean_reward, mean_episode_length, nonfinite = row
+    point = {
+        "task_id": task_id,
+        "iteration": iteration,
+        "mean_reward": mean_reward,
+        "mean_episode_length": mean_episode_length,
+    }
+    return {**point, "nonfinite": nonfinite} if nonfinite else point
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
