@@ -48,8 +48,9 @@ def held_back(*, now: str, again: str) -> Iterator[None]:
     def hold(_signal: int, _frame: FrameType | None) -> None:
         nonlocal came
         came = True
-        os.write(2, f"\n{now}\n".encode())
+        # Before a word is said: who reads it may press again at once.
         leave_at_once(again)
+        os.write(2, f"\n{now}\n".encode())
 
     with _handling(hold):
         yield
