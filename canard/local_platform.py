@@ -3,14 +3,16 @@
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock, Timeout
 
@@ -21,12 +23,16 @@ from canard.http import Http
 from canard.retries import Patience
 from canard.wire import Health
 
+if TYPE_CHECKING:
+    import psutil
+
 SERVICE = "canard_platform"
 NEEDED = (SERVICE, "alembic", "fastapi", "psutil", "sqlalchemy", "uvicorn")
 """The service and what its extra brings; looked for, never imported here."""
 
 POLL_S = 0.1
 HEALTH_S = 3.0
+KILLED_S = 5.0
 LOG_TAIL_LINES = 15
 
 
@@ -164,8 +170,10 @@ def _starting(home: Path, timeout_s: float) -> Iterator[None]:
 def _start(home: Path, timeout_s: float) -> LocalPlatform:
     log = home / "platform.log"
     written_before = log.stat().st_size if log.exists() else 0
-    process = _spawn(home, log)
+    process = None
     try:
+        with _interrupts_held_back():
+            process = _spawn(home, log)
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             found = running(home)
@@ -184,8 +192,25 @@ def _start(home: Path, timeout_s: float) -> LocalPlatform:
             f" {log} ends with:\n{_tail(log, written_before)}"
         )
     except BaseException:
-        _end_child(process)
+        if process is not None:
+            _end_child(process)
         raise
+
+
+@contextlib.contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Ctrl-C in the middle of a spawn would lose the only reference to the new process."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    caught: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: caught.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if caught:
+        signal.raise_signal(signal.SIGINT)
 
 
 def _spawn(home: Path, log: Path) -> "subprocess.Popen[bytes]":
@@ -250,14 +275,23 @@ def _end(pid: int, timeout_s: float) -> None:
     try:
         process = psutil.Process(pid)
         process.terminate()
-        try:
-            process.wait(timeout=timeout_s)
-        except psutil.TimeoutExpired:
+        if not _has_ended(process, timeout_s):
             process.kill()
-            process.wait(timeout=5)
+            if not _has_ended(process, KILLED_S):
+                raise PlatformError(f"the platform (process {pid}) does not end")
     except psutil.NoSuchProcess:
         return
-    except psutil.TimeoutExpired as error:
-        raise PlatformError(f"the platform (process {pid}) does not end") from error
     except psutil.AccessDenied as error:
         raise PlatformError(f"the platform (process {pid}) belongs to another user") from error
+
+
+def _has_ended(process: "psutil.Process", timeout_s: float) -> bool:
+    """Waits for it; one that ended but was not reaped by its parent has ended too."""
+    import psutil
+
+    deadline = time.monotonic() + timeout_s
+    while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(POLL_S)
+    return True

@@ -1,6 +1,7 @@
 """`canard runs`, `show`, `watch`, `logs`, `cancel`, `open`: the same on every platform."""
 
 import json
+import sys
 import webbrowser
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -94,7 +95,7 @@ def watch(run_slug: str, api_url: str | None) -> None:
             handle.wait_for_completion()
         except KeyboardInterrupt:
             click.echo(handle.goes_on, err=True)
-            raise
+            sys.exit(130)
         click.echo(f"{handle.slug} completed: {handle.url}")
 
 
