@@ -3,9 +3,11 @@
 import argparse
 import os
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,6 +28,8 @@ from trainer.stop import StopRequest
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
+CLOSE_TIMEOUT_S = 30.0
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run and exit: 0 done, 2 wrong config or environment, 3 diverged, 75 stopped, else a crash."""
@@ -38,12 +42,33 @@ def main(arguments: Sequence[str] | None = None) -> None:
     events = EventLog(args.output / "events.jsonl")
     stop = StopRequest()
     stop.install()
-    code = _guarded(lambda: _run(args, physics=physics, events=events, stop=stop, started=started), events)
+    at_end = ExitStack()
+    code = _guarded(
+        lambda: _run(args, physics=physics, events=events, stop=stop, started=started, at_end=at_end), events
+    )
     events.close()
+    if code == DONE:
+        _close(at_end)
     sys.stdout.flush()
     sys.stderr.flush()
     # A simulator's exit hooks can turn a crash into success, or never return; everything is on disk by now.
     os._exit(code)
+
+
+def _close(at_end: ExitStack) -> None:
+    """Close the simulator; one that hangs or fails at this is left to the end of the process.
+
+    Only after success: a simulator that ends the process by itself does so with a 0 of its own.
+    """
+    deadline = threading.Timer(CLOSE_TIMEOUT_S, os._exit, [DONE])
+    deadline.daemon = True
+    deadline.start()
+    try:
+        at_end.close()
+    except Exception:
+        traceback.print_exc()
+    finally:
+        deadline.cancel()
 
 
 def _parser(*, physics: bool) -> argparse.ArgumentParser:
@@ -64,13 +89,20 @@ def _parser(*, physics: bool) -> argparse.ArgumentParser:
 
 
 def _run(
-    args: argparse.Namespace, *, physics: bool, events: EventLog, stop: StopRequest, started: float
+    args: argparse.Namespace,
+    *,
+    physics: bool,
+    events: EventLog,
+    stop: StopRequest,
+    started: float,
+    at_end: ExitStack,
 ) -> int:
     from trainer import task
 
     if physics:
-        return task.run_physics(_read(args.config, PhysicsConfig), args, events)
-    return task.run_training(_read(args.config, TrainingConfig), args, events, stop, started=started)
+        return task.run_physics(_read(args.config, PhysicsConfig), args, events, at_end)
+    config = _read(args.config, TrainingConfig)
+    return task.run_training(config, args, events, stop, started=started, at_end=at_end)
 
 
 def _read(path: Path, model: type[ModelT]) -> ModelT:

@@ -4,13 +4,14 @@ import argparse
 import secrets
 import statistics
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from canard.models import PhysicsConfig, TrainingConfig
 from trainer.errors import DONE, PREEMPTED, ConfigurationError
 from trainer.events import EventLog
 from trainer.modules import import_modules
-from trainer.simulators import make_simulator, simulator_of
+from trainer.simulators import make_simulator, simulator_of, start_app
 from trainer.stop import StopRequest
 from trainer.summary import NAME as SUMMARY
 from trainer.summary import write_summary
@@ -20,18 +21,26 @@ if TYPE_CHECKING:
 
 
 def run_training(
-    config: TrainingConfig, args: argparse.Namespace, events: EventLog, stop: StopRequest, *, started: float
+    config: TrainingConfig,
+    args: argparse.Namespace,
+    events: EventLog,
+    stop: StopRequest,
+    *,
+    started: float,
+    at_end: ExitStack,
 ) -> int:
-    """Train; returns the exit code.
+    """Train; returns the exit code. What is closed at the end, when all is written, goes to `at_end`.
 
     Raises:
         ConfigurationError, DivergenceError: as `trainer.errors` says.
     """
     if args.dry_run is not None:
         config = _shortened(config, args.dry_run)
+    app = start_app(config.task_name, device=_device(args.device), video=config.video_enabled)
     import_modules(args.modules)
     simulator_name = simulator_of(config.task_name)
-    training = _built(config, simulator_name, args, events, stop)
+    training = _built(config, simulator_name, args, events, stop, app=app)
+    at_end.callback(training.simulator.close)
     startup_s = time.monotonic() - started
     if config.video_enabled:
         events.emit("warning", message=f"video_enabled: the {simulator_name} simulator records no video yet")
@@ -41,8 +50,6 @@ def run_training(
         training.learn()
     except Preempted:
         return PREEMPTED
-    finally:
-        training.simulator.close()
     if args.dry_run is None:
         _export_policy(training, events)
     _summarize(training, startup_s, time.monotonic() - started, dry_run=args.dry_run is not None)
@@ -50,8 +57,9 @@ def run_training(
     return DONE
 
 
-def run_physics(config: PhysicsConfig, args: argparse.Namespace, events: EventLog) -> int:
+def run_physics(config: PhysicsConfig, args: argparse.Namespace, events: EventLog, at_end: ExitStack) -> int:
     """Step; returns the exit code."""
+    app = start_app(config.task_name, device=_device(args.device), video=False)
     import_modules(args.modules)
     name = simulator_of(config.task_name)
     from trainer import randomness
@@ -67,8 +75,11 @@ def run_physics(config: PhysicsConfig, args: argparse.Namespace, events: EventLo
         seed=seed,
         device=device,
         physics_params=config.params,
+        app=app,
+        warn=lambda message: events.emit("warning", message=message),
     )
     simulator = make_simulator(name, request)
+    at_end.callback(simulator.close)
     events.emit(
         "started",
         task_name=config.task_name,
@@ -77,10 +88,7 @@ def run_physics(config: PhysicsConfig, args: argparse.Namespace, events: EventLo
         num_envs=config.num_envs,
         seed=seed,
     )
-    try:
-        result = step_physics(simulator, steps=config.steps)
-    finally:
-        simulator.close()
+    result = step_physics(simulator, steps=config.steps)
     write_summary(
         args.output,
         mode="physics",
@@ -110,7 +118,13 @@ def _shortened(config: TrainingConfig, iterations: int) -> TrainingConfig:
 
 
 def _built(
-    config: TrainingConfig, simulator_name: str, args: argparse.Namespace, events: EventLog, stop: StopRequest
+    config: TrainingConfig,
+    simulator_name: str,
+    args: argparse.Namespace,
+    events: EventLog,
+    stop: StopRequest,
+    *,
+    app: object,
 ) -> "Training":
     from trainer import randomness
     from trainer.agent import agent_cfg_of
@@ -126,6 +140,9 @@ def _built(
         seed=seed,
         device=device,
         reward_weights=config.reward_weights or {},
+        video=config.video_enabled,
+        app=app,
+        warn=lambda message: events.emit("warning", message=message),
     )
     simulator = make_simulator(simulator_name, request)
     stop.install()  # again: a simulator's own handler would end the process without a checkpoint

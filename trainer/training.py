@@ -255,7 +255,9 @@ class Training:
             and ours["task_name"] == self.config.task_name
             and ours["num_envs"] == self.env.num_envs
         )
-        self.episodes.load_state_dict(ours["episodes"], same_episodes=same)
+        self.episodes.load_state_dict(
+            ours["episodes"], same_episodes=same and self.simulator.resumes_within_episodes
+        )
         if same:
             self.simulator.load_state_dict(state)
             randomness.load_state_dict(ours["randomness"])

@@ -2,7 +2,8 @@
 
 import difflib
 import importlib
-from typing import TYPE_CHECKING
+import importlib.metadata
+from typing import TYPE_CHECKING, Any
 
 from trainer.errors import ConfigurationError
 
@@ -14,7 +15,23 @@ CARTPOLE_TASK = "Canard-Cartpole-v0"
 MODULES = {
     "cartpole": "trainer.simulators.cartpole",
     "gymnasium": "trainer.simulators.gymnasium",
+    "isaaclab": "trainer.simulators.isaaclab",
 }
+
+ISAAC_LAB_KEY = "env_cfg_entry_point"
+"""What Isaac Lab's tasks have in their Gym registration, and no other."""
+
+
+def start_app(task_name: str, *, device: str, video: bool) -> object:
+    """Start what must run before the user's packages may be imported; keep the result alive.
+
+    That is Isaac Sim, which Isaac Lab 2 runs inside; nothing for any other simulator.
+    """
+    if task_name == CARTPOLE_TASK or _isaac_lab_major() != 2 or task_name in _registered_ids():
+        return None
+    from trainer.simulators.isaaclab_generations import launch_isaac_sim
+
+    return launch_isaac_sim(device=device, video=video)
 
 
 def simulator_of(task_name: str) -> str:
@@ -25,9 +42,13 @@ def simulator_of(task_name: str) -> str:
     """
     if task_name == CARTPOLE_TASK:
         return "cartpole"
+    if task_name not in _registered_ids() and _isaac_lab_major() is not None:
+        from trainer.simulators.isaaclab import register_tasks
+
+        register_tasks()
     known = _registered_ids()
     if task_name in known or _registers_itself(task_name):
-        return "gymnasium"
+        return "isaaclab" if ISAAC_LAB_KEY in _registered_arguments(task_name) else "gymnasium"
     near = difflib.get_close_matches(task_name, [*known, CARTPOLE_TASK], n=3, cutoff=0.6)
     hint = f"did you mean {', '.join(near)}?" if near else "is the package that registers it imported?"
     raise ConfigurationError(
@@ -46,6 +67,20 @@ def _registered_ids() -> list[str]:
     import gymnasium
 
     return list(gymnasium.registry)
+
+
+def _registered_arguments(task_name: str) -> dict[str, Any]:
+    import gymnasium
+
+    return dict(gymnasium.registry[task_name.rpartition(":")[2]].kwargs)
+
+
+def _isaac_lab_major() -> int | None:
+    """2 or 3; None where Isaac Lab is not installed."""
+    try:
+        return int(importlib.metadata.version("isaaclab").split(".")[0])
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def _registers_itself(task_name: str) -> bool:

@@ -112,6 +112,7 @@ class Cartpole:
 
     name = "cartpole"
     start_at_random_episode_lengths = False
+    resumes_within_episodes = True
 
     def __init__(self, request: TaskRequest) -> None:
         physics = _physics(request.physics_params)

@@ -70,6 +70,7 @@ class GymnasiumSimulator:
 
     name = "gymnasium"
     start_at_random_episode_lengths = False
+    resumes_within_episodes = True
 
     def __init__(self, request: TaskRequest) -> None:
         vector_env = _vector_env(request)

@@ -1,5 +1,7 @@
 """The seam between a simulator and everything that trains in it."""
 
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -18,6 +20,12 @@ class TaskRequest:
     reward_weights: dict[str, float] = field(default_factory=dict)
     """Only the terms that change."""
     physics_params: dict[str, Any] = field(default_factory=dict)
+    video: bool = False
+    """Whether pictures will be asked for."""
+    app: object = None
+    """What `start_app` returned."""
+    warn: Callable[[str], None] = warnings.warn
+    """Tell the user something, in one line."""
 
 
 class Simulator(Protocol):
@@ -36,6 +44,9 @@ class Simulator(Protocol):
     """The task's own agent in rsl-rl's configuration of 5.x; TrainingConfig goes over it."""
     start_at_random_episode_lengths: bool
     """Whether the first episodes should start at different ages, so that time limits do not coincide."""
+
+    resumes_within_episodes: bool
+    """Whether a loaded state holds the running episodes; else they start anew and only counters go on."""
 
     def state_dict(self) -> dict[str, Any] | None:
         """All that the next step depends on, as plain values and tensors; None if it cannot be told."""
