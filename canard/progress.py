@@ -5,8 +5,17 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
 
 from canard.models import Run, Task
 
@@ -86,30 +95,37 @@ class _Nothing:
 
 @contextmanager
 def _bar(run: Run, clock: Clock, console: Console) -> Iterator[View]:
-    progress = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TextColumn("{task.fields[told]}", markup=False),
-        TimeElapsedColumn(),
-        TextColumn("ETA"),
-        TimeRemainingColumn(),
-        console=console,
-        get_time=clock.monotonic,
-    )
-    with progress:
-        yield _Bar(progress, run)
+    bar = _Bar(run, clock, console)
+    with Live(bar, console=console, refresh_per_second=4):
+        yield bar
 
 
 class _Bar:
-    def __init__(self, progress: Progress, run: Run) -> None:
-        self._progress = progress
-        self._bar = progress.add_task(run.slug, total=1.0, told=run.status)
+    """The run with its bar and time left, and below it what else is known, cropped to the terminal."""
+
+    def __init__(self, run: Run, clock: Clock, console: Console) -> None:
+        self._progress = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeElapsedColumn(),
+            TextColumn("ETA"),
+            TimeRemainingColumn(),
+            console=console,
+            get_time=clock.monotonic,
+        )
+        self._row = self._progress.add_task(run.slug, total=1.0)
+        self._told = run.status
+
+    def __rich__(self) -> RenderableType:
+        return Group(self._progress, Text(self._told, no_wrap=True, overflow="ellipsis"))
 
     def show(self, now: Standing) -> None:
-        self._progress.update(self._bar, completed=now.fraction, told=str(now))
+        self._progress.update(self._row, completed=now.fraction)
+        self._told = str(now)
 
     def note(self, message: str) -> None:
-        self._progress.update(self._bar, told=message)
+        self._told = message
 
 
 @contextmanager
