@@ -77,6 +77,8 @@ class Training:
         """
         scalars = Scalars(self.output, start=self.iteration)
         self.alg.train_mode()
+        if self.simulator.start_at_random_episode_lengths and self.iteration == 0:
+            self._spread_episode_ages()
         observations = self.env.get_observations().to(self.device)
         try:
             while self.iteration < self.config.max_iterations:
@@ -91,6 +93,10 @@ class Training:
                     self.save()
         finally:
             scalars.close()
+
+    def _spread_episode_ages(self) -> None:
+        ages = torch.randint_like(self.env.episode_length_buf, high=int(self.env.max_episode_length))
+        self.env.episode_length_buf = ages
 
     def _iterate(self, observations: TensorDict) -> tuple[TensorDict, IterationReport]:
         start = time.perf_counter()
