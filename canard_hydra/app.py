@@ -23,7 +23,8 @@ from canard_hydra.interrupts import INTERRUPTED, NOTHING_SUBMITTED
 
 PROGRAM = "canard-hydra"
 FULL_ERROR = "HYDRA_FULL_ERROR"
-VERSION_BASE = "1.3"
+# Hydra 1.3 wants to be told whose defaults hold; from 1.4 on it deprecates the question.
+VERSION_BASE = {"version_base": "1.3"} if hydra.__version__.startswith("1.3.") else {}
 
 USERS_MISTAKES = (CanardError, CompactHydraException, OmegaConfBaseException)
 
@@ -59,9 +60,7 @@ def _run_hydra(arguments: Sequence[str]) -> None:
     Plugins.instance().register(search_path_plugin(own))
     sys.argv[1:] = in_hydras_order(arguments)
     job = _Job()
-    program = hydra.main(
-        config_path=str(primary_dir(own)), config_name=CONFIG_NAME, version_base=VERSION_BASE
-    )(job.run)
+    program = hydra.main(config_path=str(primary_dir(own)), config_name=CONFIG_NAME, **VERSION_BASE)(job.run)
     with _hydra_raises():
         program()
     if job.error is not None:

@@ -5,6 +5,7 @@ import re
 from hydra.errors import CompactHydraException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
 
+from canard.members import REWARD_PREFIX
 from canard_hydra.fields import KNOWN_KEYS, nearest_key, unknown_key
 
 NOT_IN_STRUCT = re.compile(r"Could not override '(?P<key>[^']+)'")
@@ -39,6 +40,8 @@ def _composition(text: str) -> str:
 
 def _no_such_key(key: str) -> str:
     """A key that the chosen options do not declare: misspelt, or one that only other options have."""
+    if key.startswith(f"task.{REWARD_PREFIX}"):
+        return f"{key}: this task's file names no such reward term; to set it all the same: +{key}=..."
     if key in KNOWN_KEYS:
         return f"{key}: no such key in the options that are chosen; to set it all the same: ++{key}=..."
     return f"{unknown_key(key)} (a key of your own: +{key}=...)" if "." not in key else unknown_key(key)

@@ -23,7 +23,7 @@ def test_an_own_task_stands_beside_ours(canard_hydra, service, own):
     assert done.returncode == 0, done.stderr
     assert [(task["task_name"], task["num_envs"]) for task in service.tasks] == [
         ("Mine-v0", 32),
-        ("Canard-Cartpole-v0", 512),
+        ("Canard-Cartpole-v0", 256),
     ]
 
 

@@ -57,10 +57,10 @@ def test_a_plan_shows_members_values_and_costs(canard_hydra):
         [str(index), rate, seed]
         for index, (rate, seed) in enumerate((r, s) for r in ("0.0001", "0.0003") for s in "123")
     ]
-    costs = TrainingConfig(task_name="x", num_envs=4096, max_iterations=150).estimate_cost(total_tasks=6)
+    costs = TrainingConfig(task_name="x", num_envs=4096, max_iterations=100).estimate_cost(total_tasks=6)
     assert f"Total: ${costs['total_cost']:.2f}" in done.stdout
     assert (
-        "The same for all: task.task_name=Canard-Cartpole-v0 num_envs=4096 max_iterations=150" in done.stdout
+        "The same for all: task.task_name=Canard-Cartpole-v0 num_envs=4096 max_iterations=100" in done.stdout
     )
     assert "Nothing was sent" in done.stdout
 

@@ -33,6 +33,7 @@ def refused(done, service) -> str:
         (["+foo=3"], "unknown key 'foo', and nothing refers to it"),
         (["task=cartpol"], "task=cartpol: no such option in conf/task; did you mean task=cartpole?"),
         (["-m", "task=cartpole,ant"], "task=ant: no such option in conf/task; there are: cartpole"),
+        (["task.reward_weights.jump=1"], "to set it all the same: +task.reward_weights.jump=..."),
         (["-m", "task=cartpole,halfcheetah", "task.hop_height=0.5"], "unknown key 'task.hop_height'"),
     ],
 )
@@ -52,7 +53,7 @@ def test_an_unknown_key_or_option_is_named_with_the_nearest(canard_hydra, servic
         (["gpu_count=3"], "gpu_count: must be 1, 2, 4 or 8, not 3"),
         (["ppo.learning_rate=nan"], "ppo.learning_rate: should be a finite number"),
         (["ppo.learning_rate=yes"], "ppo.learning_rate: must be a number, not 'yes'"),
-        (["+task.reward_weights.alive=x"], "task.reward_weights.alive: must be a number, not 'x'"),
+        (["task.reward_weights.alive=x"], "task.reward_weights.alive: must be a number, not 'x'"),
         (["task.task_name=null"], "task.task_name: is missing"),
         (["mode=pln"], "mode: should be 'submit', 'plan' or 'dry_run', not 'pln'"),
         (["wait=maybe"], "wait: should be a valid boolean"),

@@ -185,7 +185,7 @@ def test_a_task_brings_the_ppo_option_that_suits_it_unless_one_is_chosen(canard_
 
 
 def test_single_reward_weights_are_swept_by_term(canard_hydra, service):
-    done = canard_hydra("-m", REMOTE, "+task.reward_weights.alive=1,2.5", "+task.reward_weights.energy=-0.1")
+    done = canard_hydra("-m", REMOTE, "task.reward_weights.alive=1,2.5", "+task.reward_weights.energy=-0.1")
 
     assert done.returncode == 0, done.stderr
     assert service.tasks == [{"reward_weights.alive": 1.0}, {"reward_weights.alive": 2.5}]
