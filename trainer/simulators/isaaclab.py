@@ -91,7 +91,7 @@ class IsaacLabSimulator:
         return 0
 
     def frame(self) -> Any:
-        """One picture: uint8, shape (height, width, 3). Only where the request said `video`."""
+        """One picture: uint8, shape (height, width, 3); None without `video` or where none can be drawn."""
         return self._generation.frame(self._env)
 
     def close(self) -> None:

@@ -35,7 +35,7 @@ class Generation(Protocol):
         """The Gym environment, seeded and placed as its configuration says."""
 
     def frame(self, env: Any) -> Any:
-        """One picture of the environment: uint8, shape (height, width, 3)."""
+        """One picture of the environment: uint8, shape (height, width, 3); None where none can be drawn."""
 
 
 class IsaacLab3:
@@ -105,6 +105,15 @@ class IsaacLab3:
         # Never left: with Isaac Sim, leaving ends the process with a code of its own.
         self._runtime = launch_simulation(env_cfg, {"device": self._device, "headless": True})
         self._runtime.__enter__()
+        try:
+            return made(task_name, env_cfg)
+        except Exception as error:
+            if not self._video:
+                raise
+            self._video = False
+            reason = str(error).partition("\n")[0]
+            self._warn(f"video_enabled: nothing can be drawn here ({type(error).__name__}: {reason})")
+        env_cfg.sim.visualizer_cfgs = []
         return made(task_name, env_cfg)
 
     def _add_camera(self, env_cfg: Any) -> None:
@@ -121,6 +130,8 @@ class IsaacLab3:
         env_cfg.sim.visualizer_cfgs = [VisualizerCfg(headless=True, max_visible_envs=FILMED_ENVS, **size)]
 
     def frame(self, env: Any) -> Any:
+        if not self._video:
+            return None
         simulation = env.unwrapped.sim
         if not simulation.is_rendering:
             simulation.forward()
@@ -145,7 +156,7 @@ class IsaacLab2:
         return made(task_name, env_cfg, render_mode="rgb_array" if self._video else None)
 
     def frame(self, env: Any) -> Any:
-        return env.render()
+        return env.render() if self._video else None
 
 
 def launch_isaac_sim(*, device: str, video: bool) -> object:
