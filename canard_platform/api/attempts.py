@@ -23,7 +23,6 @@ from canard_platform.queue.specs import attempt_spec
 from canard_platform.services import Services
 from canard_platform.store.artifacts import record_artifact
 from canard_platform.store.runs import slug_of
-from canard_platform.submit.plain_json import refuse_unstorable
 
 router = APIRouter(prefix="/v1/attempts/{attempt_id}")
 
@@ -74,7 +73,6 @@ def record_upload(attempt_id: AttemptDep, said: UploadRequest, services: Service
 @router.post("/commit", status_code=204)
 def commit(attempt_id: AttemptDep, report: AttemptReport, services: ServicesDep) -> None:
     """The end of the attempt; the same report again is accepted again."""
-    refuse_unstorable(report.model_dump(mode="json"), "report")
     with services.database.write() as session:
         reports.commit(session, attempt_id, report, settings=services.settings, now=services.clock.now())
     services.work.set()

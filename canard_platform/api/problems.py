@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from canard.errors import APIError, RateLimitedError
+from canard.errors import APIError, InvalidRequestError, RateLimitedError
 from canard.wire import Problem
 
 log = logging.getLogger(__name__)
@@ -37,6 +37,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(APIError, _api_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
     app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(RecursionError, _too_deep)
     app.add_exception_handler(Exception, _unexpected)
 
 
@@ -99,6 +100,11 @@ async def _http_error(_: Request, error: Exception) -> Response:
         title=_title(error.status_code), status=error.status_code, code=code, detail=str(error.detail)
     )
     return problem_response(problem, dict(error.headers or {}))
+
+
+async def _too_deep(_: Request, _error: Exception) -> Response:
+    """JSON of a thousand levels passes the parser and then exhausts whoever walks it."""
+    return problem_response(as_problem(InvalidRequestError("the body is nested too deep")))
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:

@@ -1,7 +1,6 @@
 """The trainer's events: what a task's row and its curve take from them."""
 
 import logging
-import math
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -10,6 +9,7 @@ from sqlalchemy import delete, insert, update
 from sqlalchemy.orm import Session
 
 from canard.wire import EventBatch
+from canard_platform.plain_json import storable_object
 from canard_platform.queue.endings import fenced, lease_lost
 from canard_platform.queue.moves import changed
 from canard_platform.queue.states import Outcome
@@ -59,27 +59,9 @@ def record_events(session: Session, attempt_id: str, batch: EventBatch, *, now: 
     number = attempt.number
     curve = _Curve(task, number)
     for event in fresh:
-        curve.take(session, finite(event))
+        curve.take(session, storable_object(event))
     curve.write(session)
     return next_seq
-
-
-def finite(event: dict[str, Any]) -> dict[str, Any]:
-    """The event with numbers that JSON cannot say as null, their keys under `nonfinite`."""
-    bad = [name for name, value in event.items() if isinstance(value, float) and not math.isfinite(value)]
-    clean = {name: None if name in bad else _finite(value) for name, value in event.items()}
-    if bad:
-        known = clean.get("nonfinite")
-        clean["nonfinite"] = sorted({*(known if isinstance(known, list) else ()), *bad})
-    return clean
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _finite(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_finite(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 class _Curve:

@@ -15,7 +15,6 @@ from canard_platform.executors.executor import Node
 from canard_platform.services import Services
 from canard_platform.submit.checkpoints import resolve_checkpoint
 from canard_platform.submit.code import Code, resolve_code
-from canard_platform.submit.plain_json import refuse_unstorable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +39,6 @@ def plan_run(services: Services, config: RunConfig, *, user_id: int) -> RunPlan:
     Raises:
         InvalidRequestError: naming the field.
     """
-    refuse_unstorable(config.model_dump(), "config")
     _refuse_too_many(config, services.settings.max_members)
     if config.num_samples is not None and config.sample_seed is None:
         config = config.model_copy(update={"sample_seed": secrets.randbelow(MAX_SEED + 1)})

@@ -14,11 +14,11 @@ from sqlalchemy.orm import Session
 from canard.errors import ConflictError
 from canard.models import TrainingConfig
 from canard.wire import RunCreate
+from canard_platform.plain_json import refuse_unstorable
 from canard_platform.queue.states import State
 from canard_platform.services import Services
 from canard_platform.store.tables import IdempotencyKey, Run, Task
 from canard_platform.store.users import Caller
-from canard_platform.submit.plain_json import refuse_unstorable
 from canard_platform.submit.plan import RunPlan, TaskPlan, plan_run
 
 SLUG_ALPHABET = string.ascii_lowercase + string.digits
@@ -37,11 +37,11 @@ def submit_run(services: Services, caller: Caller, body: RunCreate, idempotency_
         InvalidRequestError: naming the field.
         ConflictError: the key was used with another body.
     """
+    _refuse_unstorable(body)
     body_hash = hashlib.sha256(body.model_dump_json(exclude_unset=True).encode()).hexdigest()
     earlier = _earlier(services, caller, idempotency_key, body_hash)
     if earlier is not None:
         return earlier
-    refuse_unstorable(body.name, "name")
     plan = plan_run(services, body.config, user_id=caller.user_id)
     try:
         with services.database.write() as session:
@@ -65,6 +65,15 @@ def submit_run(services: Services, caller: Caller, body: RunCreate, idempotency_
         return earlier
     services.work.set()
     return Submitted(slug=run.slug, is_new=True)
+
+
+def _refuse_unstorable(body: RunCreate) -> None:
+    """The free-form parts first: what is nested too deep cannot be dumped either."""
+    config = body.config
+    for index, sweep in enumerate(config.sweep_configs or ()):
+        refuse_unstorable(sweep.values, f"config.sweep_configs.{index}.values")
+    refuse_unstorable(config.tasks, "config.tasks")
+    refuse_unstorable(body.model_dump(), "")
 
 
 def _earlier(services: Services, caller: Caller, key: str | None, body_hash: str) -> Submitted | None:

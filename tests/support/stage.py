@@ -195,7 +195,7 @@ class Worker:
         assert answer.status_code == 204, answer.text
 
 
-def summary(iteration: int, **fields: Any) -> dict[str, Any]:
+def summary(iteration: int, /, **fields: Any) -> dict[str, Any]:
     return {
         "status": "completed",
         "mode": "training",
