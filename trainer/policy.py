@@ -1,6 +1,8 @@
 """The policy as files that need no trainer: TorchScript and ONNX, each checked against the model."""
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +33,7 @@ def export(model: Any, observations: TensorDict, output: Path) -> list[tuple[str
     folder = output / FOLDER
     inputs, wanted = _examples(model, observations)
     write_whole(folder / "policy.pt", lambda path: _save_script(model, path))
-    scripted = torch.jit.load(folder / "policy.pt")  # type: ignore[no-untyped-call]
-    _compare("policy.pt", scripted(inputs), wanted)
+    _compare("policy.pt", _run_script(folder / "policy.pt", inputs), wanted)
     write_whole(folder / "policy.onnx", lambda path: _save_onnx(model, path))
     _compare("policy.onnx", _run_onnx(folder / "policy.onnx", inputs), wanted)
     return [(f"{FOLDER}/policy.pt", "torchscript"), (f"{FOLDER}/policy.onnx", "onnx")]
@@ -52,16 +53,28 @@ def _examples(model: Any, observations: TensorDict) -> tuple[torch.Tensor, torch
 
 
 def _save_script(model: Any, path: Path) -> None:
-    with warnings.catch_warnings():
-        # torch announces the end of TorchScript; robots' runtimes still read it.
-        warnings.simplefilter("ignore", DeprecationWarning)
+    with _no_word_of_deprecation():
         torch.jit.script(model.as_jit().to("cpu").eval()).save(str(path))
+
+
+def _run_script(path: Path, inputs: torch.Tensor) -> torch.Tensor:
+    with _no_word_of_deprecation():
+        script: Any = torch.jit.load(path)  # type: ignore[no-untyped-call]
+    actions: torch.Tensor = script(inputs)
+    return actions
+
+
+@contextmanager
+def _no_word_of_deprecation() -> Iterator[None]:
+    """torch announces the end of TorchScript, and of its ONNX tracer; robots' runtimes still read both."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def _save_onnx(model: Any, path: Path) -> None:
     exported = model.as_onnx(verbose=False).to("cpu").eval()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with _no_word_of_deprecation():
         torch.onnx.export(
             exported,
             exported.get_dummy_inputs(),

@@ -129,15 +129,11 @@ class Training:
         return observations
 
     def _refuse_nonfinite_rollout(self, observations: TensorDict) -> None:
-        storage = self.alg.storage
-        groups = {
-            "reward": storage.rewards,
-            **{f"observation {name}": t for name, t in storage.observations.items()},
-        }
-        groups |= {
-            f"observation {name}": tensor for name, tensor in observations.items() if not finite(tensor)
-        }
-        self._refuse_nonfinite(groups, self.iteration + 1)
+        # Observations first: a bad one makes the value of its step bad, and by it the reward.
+        for seen in (self.alg.storage.observations, observations):
+            named = {f"observation {name}": tensor for name, tensor in seen.items()}
+            self._refuse_nonfinite(named, self.iteration + 1)
+        self._refuse_nonfinite({"reward": self.alg.storage.rewards}, self.iteration + 1)
 
     def _refuse_nonfinite_update(self, losses: dict[str, float]) -> None:
         self._refuse_nonfinite(

@@ -49,7 +49,12 @@ class TrainerProcess:
         if path is not None:
             environment["PYTHONPATH"] = str(path)
         process = subprocess.Popen(
-            command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+            command,
+            env=environment,
+            cwd=self.folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         return process, output
 

@@ -4,6 +4,7 @@ import hashlib
 from pathlib import Path
 
 import onnxruntime
+import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -43,6 +44,7 @@ def test_tensorboard_has_one_point_an_iteration_under_rsl_rls_tags(trainer):
     )
 
 
+@pytest.mark.filterwarnings("ignore:.torch.jit.load. is deprecated:DeprecationWarning")
 def test_exported_policies_act_as_the_checkpoint_does(trainer):
     ended = trainer.run({**SMALL, "max_iterations": 2, "task_name": "InvertedPendulum-v5", "num_envs": 2})
 
