@@ -12,7 +12,7 @@ from canard_hydra.experiment import Experiment
 from canard_hydra.fields import key_of_field
 from canard_hydra.terminal import print_line, print_table, shown, stdout
 
-SHOWN_MEMBERS = 40
+SHOWN_MEMBERS = 20
 
 
 def print_plan(experiment: Experiment) -> None:

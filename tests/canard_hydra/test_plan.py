@@ -1,6 +1,7 @@
 """mode=plan and what only shows: no network, nothing heavy, the numbers of the documents."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -73,10 +74,10 @@ def test_a_plan_of_a_paired_sweep_shows_what_follows(canard_hydra):
 
 
 def test_a_plan_of_many_members_is_cut(canard_hydra):
-    done = canard_hydra("-m", "mode=plan", "seed=range(45)")
+    done = canard_hydra("-m", "mode=plan", "seed=range(22)")
 
-    assert "45 members" in done.stdout
-    assert "and 5 members more" in done.stdout
+    assert "22 members" in done.stdout
+    assert "and 2 members more" in done.stdout
 
 
 def test_a_plan_needs_no_address(canard_hydra):
@@ -111,13 +112,15 @@ def test_the_command_line_wins_over_a_sweep_file(canard_hydra):
     assert "4 members = 4 (ppo.learning_rate)" in done.stdout
 
 
-def test_output_that_nobody_reads_on_is_no_error(environment, directory):
-    pipe = f"{sys.executable} -m canard_hydra -m mode=plan 'seed=range(40)' | head -n 1"
+def test_output_that_nobody_reads_is_no_error(environment, directory):
+    reader, writer = os.pipe()
+    os.close(reader)
 
     done = subprocess.run(
-        ["bash", "-c", pipe],
-        cwd=directory, env=environment, capture_output=True, text=True, timeout=60, check=False,
+        [sys.executable, "-m", "canard_hydra", "mode=plan"],
+        cwd=directory, env=environment, stdout=writer, stderr=subprocess.PIPE, text=True, check=False,
     )  # fmt: skip
+    os.close(writer)
 
     assert done.stderr == ""
 

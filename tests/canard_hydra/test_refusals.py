@@ -80,8 +80,16 @@ def test_what_is_wrong_with_all_members_is_said_once(canard_hydra, service):
     assert refused(done, service) == "canard-hydra: ppo.gamma: should be less than or equal to 1, not 3"
 
 
-@pytest.mark.parametrize("ref", ["695e0514", "12e4567", "1234567", "1E234", "3.10"])
-@pytest.mark.parametrize("key", ["task.code_ref", "name"])
+@pytest.mark.parametrize(
+    ("key", "ref"),
+    [
+        ("task.code_ref", "695e0514"),
+        ("task.code_ref", "12e4567"),
+        ("task.code_ref", "1234567"),
+        ("name", "1E234"),
+        ("name", "3.10"),
+    ],
+)
 def test_text_that_would_become_a_number_is_refused(canard_hydra, service, key, ref):
     done = canard_hydra(REMOTE, f"{key}={ref}")
 
@@ -96,7 +104,7 @@ def test_text_that_would_become_a_number_is_refused_in_a_sweep(canard_hydra, ser
     assert 'quote this value: \'task.code_ref="main","12e4567"\'' in refused(done, service)
 
 
-@pytest.mark.parametrize("text", ["1234567", "3.10", "12e4567", "true"])
+@pytest.mark.parametrize("text", ["1234567", "3.10", "true"])
 def test_text_that_became_a_number_in_a_file_is_refused(canard_hydra, service, directory, text):
     (directory / "conf" / "task").mkdir(parents=True)
     (directory / "conf" / "task" / "mine.yaml").write_text(f"task_name: X-v0\ncode_ref: {text}\n")
@@ -165,9 +173,8 @@ def test_a_platform_without_its_address_is_named(canard_hydra, service, environm
         ("name", "'name' is no override: it needs the form key=value"),
     ],
 )
-@pytest.mark.parametrize("mode", [[], ["-m"]])
-def test_an_override_that_cannot_be_read_says_what_to_type(canard_hydra, service, mode, override, expected):
-    done = canard_hydra(*mode, REMOTE, override)
+def test_an_override_that_cannot_be_read_says_what_to_type(canard_hydra, service, override, expected):
+    done = canard_hydra("-m", REMOTE, override)
 
     assert expected in refused(done, service)
 
