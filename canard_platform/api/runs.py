@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import PlainTextResponse
 from fastapi.sse import EventSourceResponse, ServerSentEvent
@@ -170,8 +170,16 @@ def get_task_log(
         return task_log(services, session, task, attempt)
 
 
+def owned_slug(slug: str, caller: CallerDep, services: ServicesDep) -> str:
+    """The slug, if the run is there: a stream that has begun could not say 404 any more."""
+    with services.database.read() as session:
+        return queries.owned_run(session, caller.user_id, slug).slug
+
+
 @router.get("/runs/{slug}/events", response_class=EventSourceResponse)
-async def watch_run(slug: str, caller: CallerDep, services: ServicesDep) -> AsyncIterator[ServerSentEvent]:
+async def watch_run(
+    slug: Annotated[str, Depends(owned_slug)], caller: CallerDep, services: ServicesDep
+) -> AsyncIterator[ServerSentEvent]:
     """The run as it is, then again whenever it changed, until it has ended."""
     async for run in changes(services, lambda: run_in_threadpool(read_run, slug, caller, services)):
         yield ServerSentEvent(event="run", data=run)

@@ -22,15 +22,13 @@ from typing import Any
 import psutil
 
 from canard_platform.executors.executor import Job, Node, Observation, ProcessState
-from canard_platform.executors.sessions import MARK, kill_all
+from canard_platform.executors.sessions import MARK, Leader
 from canard_platform.files import write_private
 
 log = logging.getLogger(__name__)
 
 RUNNER = (sys.executable, "-m", "canard_platform.attempt")
 MOST_CPU_SLOTS = 4
-SAME_START_S = 2.0
-"""A process with our pid that began this near to ours is ours: the system clock may be set in between."""
 LAST_WORDS_BYTES = 2000
 
 
@@ -47,6 +45,10 @@ class _Place:
     @property
     def handle(self) -> str:
         return f"{self.pid}:{self.created}:{self.attempt_id}"
+
+    @property
+    def leader(self) -> Leader:
+        return Leader(attempt_id=self.attempt_id, pid=self.pid, created=self.created)
 
 
 @dataclass
@@ -178,12 +180,7 @@ class LocalExecutor:
     def _runs(self, held: _Held) -> bool:
         if held.process is not None:
             return held.process.poll() is None
-        try:
-            process = psutil.Process(held.place.pid)
-            same = abs(process.create_time() - held.place.created) < SAME_START_S
-            return same and process.status() != psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
-            return False
+        return held.place.leader.lives()
 
     def _enforce(self, held: _Held) -> None:
         """Kill what has outlived its grace; free the slots of what is gone."""
@@ -194,7 +191,7 @@ class LocalExecutor:
     def _bury(self, held: _Held) -> bool:
         """Nothing of the attempt is left afterwards, and its slots are free; False if it would not die."""
         place = held.place
-        if not kill_all(place.pid, place.attempt_id):
+        if not place.leader.kill_all():
             log.error("processes of attempt %s cannot be killed", place.attempt_id)
             return False
         exit_code = held.process.wait() if held.process is not None else None

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+from dataclasses import dataclass
 
 import psutil
 from tenacity import Retrying, retry_if_result, stop_after_delay, wait_fixed
@@ -11,36 +12,69 @@ MARK = "CANARD_ATTEMPT_ID"
 """Environment variable by which a process that made a session of its own (torchrun's do) is still found."""
 
 KILL_TIMEOUT_S = 10.0
+SAME_START_S = 2.0
+"""A process with our pid that began this near to ours is ours: the system clock may be set in between."""
 
 
-def processes_of(session_id: int, attempt_id: str) -> list[psutil.Process]:
-    """Living processes of the attempt, zombies aside."""
-    return [process for process in psutil.process_iter() if _belongs(process, session_id, attempt_id)]
+@dataclass(frozen=True, kw_only=True)
+class Leader:
+    """The first process of an attempt, and so of its session. A pid alone may be another's by now."""
 
+    attempt_id: str
+    pid: int
+    created: float
+    """POSIX time."""
 
-def kill_all(session_id: int, attempt_id: str) -> bool:
-    """SIGKILL until none is left (a process may fork while we look); False if some stayed."""
-
-    def left_after_killing() -> list[psutil.Process]:
-        found = processes_of(session_id, attempt_id)
-        for process in found:
-            with contextlib.suppress(psutil.Error):
-                process.send_signal(signal.SIGKILL)
-        return found
-
-    retrying = Retrying(
-        retry=retry_if_result(bool),
-        stop=stop_after_delay(KILL_TIMEOUT_S),
-        wait=wait_fixed(0.02),
-        retry_error_callback=lambda state: state.outcome.result() if state.outcome else [],
-    )
-    return not retrying(left_after_killing)
-
-
-def _belongs(process: psutil.Process, session_id: int, attempt_id: str) -> bool:
-    try:
-        if process.pid == os.getpid() or process.status() == psutil.STATUS_ZOMBIE:
+    def lives(self) -> bool:
+        try:
+            process = psutil.Process(self.pid)
+            return self._is(process) and process.status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
             return False
-        return os.getsid(process.pid) == session_id or process.environ().get(MARK) == attempt_id
-    except (psutil.Error, OSError):
-        return False  # gone meanwhile, or somebody else's
+
+    def processes(self) -> list[psutil.Process]:
+        """Everything of the attempt that runs, zombies aside."""
+        session_is_ours = self._has_session()
+        return [process for process in psutil.process_iter() if self._owns(process, session_is_ours)]
+
+    def kill_all(self) -> bool:
+        """SIGKILL until none is left (a process may fork while we look); False if some stayed."""
+
+        def left_after_killing() -> list[psutil.Process]:
+            found = self.processes()
+            for process in found:
+                with contextlib.suppress(psutil.Error):
+                    process.send_signal(signal.SIGKILL)
+            return found
+
+        retrying = Retrying(
+            retry=retry_if_result(bool),
+            stop=stop_after_delay(KILL_TIMEOUT_S),
+            wait=wait_fixed(0.02),
+            retry_error_callback=lambda state: state.outcome.result() if state.outcome else [],
+        )
+        return not retrying(left_after_killing)
+
+    def _is(self, process: psutil.Process) -> bool:
+        return abs(process.create_time() - self.created) < SAME_START_S
+
+    def _has_session(self) -> bool:
+        """Whether the session with our number is ours: not after a reboot, nor when the pid was given away.
+
+        As long as a session has members its number is not given to a new process, whether or not its leader
+        lives.
+        """
+        try:
+            return self._is(psutil.Process(self.pid))
+        except psutil.NoSuchProcess:
+            return psutil.boot_time() < self.created + SAME_START_S
+
+    def _owns(self, process: psutil.Process, session_is_ours: bool) -> bool:
+        try:
+            if process.pid == os.getpid() or process.status() == psutil.STATUS_ZOMBIE:
+                return False
+            if session_is_ours and os.getsid(process.pid) == self.pid:
+                return True
+            return process.environ().get(MARK) == self.attempt_id
+        except (psutil.Error, OSError):
+            return False  # gone meanwhile, or somebody else's
