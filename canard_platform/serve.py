@@ -18,8 +18,8 @@ from filelock import FileLock, Timeout
 
 from canard import __version__
 from canard.api_url import is_loopback
-from canard.credentials import find_key, store_key
-from canard.errors import CredentialsError, PlatformError
+from canard.credentials import ENVIRONMENT_VARIABLE, kept_key, store_key
+from canard.errors import PlatformError
 from canard_platform.artifacts.filesystem import FilesystemStore
 from canard_platform.artifacts.signing import Signer
 from canard_platform.clock import SystemClock
@@ -66,7 +66,7 @@ def serve(options: ServeOptions) -> None:
     """
     _check(options)
     # The service needs no key of its own, and neither do the trainers, which would inherit it.
-    os.environ.pop("CANARD_API_KEY", None)
+    os.environ.pop(ENVIRONMENT_VARIABLE, None)
     options.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     files = HomeFiles(options.home)
     with _only_one(files), _listen(options) as listening:
@@ -121,20 +121,17 @@ def _assemble(options: ServeOptions, files: HomeFiles, url: str) -> Services:
         executor=executor,
         secret=secret,
         clock=clock,
-        live_log=executor.live_log,
+        live_logs=executor.live_logs,
     )
 
 
 def _keep_a_key(services: Services, url: str, home: Path) -> None:
     """Clients of this machine's user find a key that works: the one from before, or a new one."""
     now = services.clock.now()
-    try:
-        kept = find_key(url, home=home).value
-        with services.database.read() as session:
-            if find_caller(session, kept, now) is not None:
-                return
-    except CredentialsError:
-        pass  # none yet; a file that is broken or open to others is refused again below, by name
+    kept = kept_key(url, home=home)
+    with services.database.read() as session:
+        if kept is not None and find_caller(session, kept, now) is not None:
+            return
     with services.database.write() as session:
         key = issue_key(session, ensure_user(session, LOCAL_USER, now), now)
     store_key(url, key, home=home)

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,7 +37,7 @@ class Services:
     secret: bytes = field(repr=False)
     """Signs URLs and browser sessions."""
     clock: Clock = field(default_factory=SystemClock)
-    live_log: Callable[[str], Path] | None = None
+    live_logs: Callable[[str], Sequence[Path]] = field(default=lambda _attempt_id: ())
     """Where the output of a running attempt lies, when it is on this machine."""
     work: threading.Event = field(default_factory=threading.Event)
     """Set when there may be something to dispatch."""

@@ -1,12 +1,14 @@
 """The log of an attempt: what it uploaded, or what it prints on this machine while it runs."""
 
+import contextlib
 import os
-from pathlib import Path
+from typing import BinaryIO
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from canard.errors import NotFoundError
+from canard_platform.artifacts.keys import filename
 from canard_platform.services import Services
 from canard_platform.store import tables
 
@@ -21,42 +23,45 @@ def task_log(services: Services, session: Session, task: tables.Task, attempt: i
         raise NotFoundError(
             f"task {task.id} has no attempt {number} yet" if number else f"task {task.id} has not started"
         )
-    uploaded = _uploaded(services, session, task.id, number)
-    if uploaded is not None:
-        return uploaded
-    attempt_id = session.scalar(
-        select(tables.Attempt.id).where(tables.Attempt.task_id == task.id, tables.Attempt.number == number)
-    )
-    if services.live_log is not None and attempt_id is not None:
-        live = _tail(services.live_log(attempt_id))
-        if live is not None:
-            return live
-    raise NotFoundError(f"there is no log of attempt {number} of task {task.id} yet")
+    texts = _uploaded(services, session, task.id, number) or _live(services, session, task.id, number)
+    if not texts:
+        raise NotFoundError(f"there is no log of attempt {number} of task {task.id} yet")
+    if len(texts) == 1:
+        [text] = texts.values()
+        return text
+    return "\n".join(f"==> {name} <==\n{text}" for name, text in texts.items())
 
 
-def _uploaded(services: Services, session: Session, task_id: int, number: int) -> str | None:
-    keys = session.scalars(
-        select(tables.Artifact.key)
+def _uploaded(services: Services, session: Session, task_id: int, number: int) -> dict[str, str]:
+    """Text by file name."""
+    logs = session.execute(
+        select(tables.Artifact.key, tables.Artifact.path)
         .where(
             tables.Artifact.task_id == task_id,
             tables.Artifact.attempt == number,
             tables.Artifact.artifact_type == "log",
         )
         .order_by(tables.Artifact.path)
-    ).all()
-    texts = []
-    for key in keys:
+    )
+    texts = {}
+    for key, path in logs:
         with services.artifacts.open(key) as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - MOST_BYTES))
-            texts.append(file.read(MOST_BYTES).decode(errors="replace"))
-    return "\n".join(texts) if texts else None
+            texts[filename(path)] = _end_of(file)
+    return texts
 
 
-def _tail(path: Path) -> str | None:
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - MOST_BYTES))
-            return file.read(MOST_BYTES).decode(errors="replace")
-    except OSError:
-        return None
+def _live(services: Services, session: Session, task_id: int, number: int) -> dict[str, str]:
+    query = select(tables.Attempt.id).where(
+        tables.Attempt.task_id == task_id, tables.Attempt.number == number
+    )
+    texts = {}
+    for path in services.live_logs(session.scalars(query).one()):
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            texts[path.name] = _end_of(file)
+    return texts
+
+
+def _end_of(file: BinaryIO) -> str:
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - MOST_BYTES))
+    return file.read(MOST_BYTES).decode(errors="replace")

@@ -8,6 +8,7 @@ import contextlib
 import json
 import logging
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -126,9 +127,10 @@ class LocalExecutor:
         with self._lock:
             return list(self._held)
 
-    def live_log(self, attempt_id: str) -> Path:
-        """What the runner of this attempt prints; the file need not exist."""
-        return self._attempts / attempt_id / "runner.log"
+    def live_logs(self, attempt_id: str) -> Sequence[Path]:
+        """What the runner of this attempt prints, and its trainer; the files need not exist."""
+        folder = self._attempts / attempt_id
+        return folder / "runner.log", folder / "trainer.log"
 
     def _launch(self, job: Job, devices: Sequence[str]) -> _Held:
         folder = self._attempts / job.attempt_id
@@ -201,6 +203,7 @@ class LocalExecutor:
                 write_private(folder / "exit.json", json.dumps({"exit_code": exit_code}))
             (folder / "launch.json").unlink(missing_ok=True)
             (folder / "process.json").unlink(missing_ok=True)
+            _drop_folders(folder)
         self._held.pop(place.handle, None)
         return True
 
@@ -221,6 +224,13 @@ class LocalExecutor:
     def _free(self) -> Sequence[str]:
         taken = {device for held in self._held.values() for device in held.place.devices}
         return [device for device in self._devices if device not in taken]
+
+
+def _drop_folders(folder: Path) -> None:
+    """A runner clears up after itself unless it was killed; logs and reports are small and stay."""
+    for inner in folder.iterdir():
+        if inner.is_dir() and not inner.is_symlink():
+            shutil.rmtree(inner, ignore_errors=True)
 
 
 def _read_json(path: Path) -> Any:

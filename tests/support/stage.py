@@ -54,6 +54,8 @@ class Stage:
     settings: dict[str, Any] = field(default_factory=dict)
     gpus: Sequence[str] = ()
     slots: int = 2
+    serves: bool = True
+    """False: `services` are there, and somebody else serves them on `socket`."""
 
     def __post_init__(self) -> None:
         self.socket = socket.create_server(("127.0.0.1", 0))
@@ -63,9 +65,10 @@ class Stage:
             uvicorn.Config(create_app(self.services), log_config=None, lifespan="off")
         )
         self._thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.socket]})
-        self._thread.start()
         self.http = httpx.Client(base_url=f"{self.url}/v1", headers=self.key_of("local"), trust_env=False)
-        assert self.http.get("/health").status_code == 200
+        if self.serves:
+            self._thread.start()
+            assert self.http.get("/health").status_code == 200
 
     def _services(self) -> Services:
         settings = Settings(public_url=self.url, **self.settings)
@@ -91,7 +94,7 @@ class Stage:
             executor=executor,
             secret=SECRET,
             clock=self.clock,
-            live_log=executor.live_log,
+            live_logs=executor.live_logs,
         )
 
     def close(self) -> None:
@@ -100,7 +103,8 @@ class Stage:
         for handle in self.services.executor.list():
             self.services.executor.cancel(handle, grace_s=0)
         self.server.should_exit = True
-        self._thread.join(20)
+        if self.serves:
+            self._thread.join(20)
         self.socket.close()
         self.services.database.close()
 

@@ -39,6 +39,8 @@ def play(client: httpx.Client, spec: dict[str, Any], folder: Path) -> int:
         return 0
     if name == "UntilCancelled-v0":
         return until_told(client)
+    if name == "HandsBack-v0":
+        return until_the_notice(client, folder)
     return act(name, folder)
 
 
@@ -65,6 +67,16 @@ def until_told(client: httpx.Client) -> int:
         time.sleep(0.05)
     post(client, "commit", {"outcome": "cancelled"})
     return 0
+
+
+def until_the_notice(client: httpx.Client, folder: Path) -> int:
+    notice = []
+    signal.signal(signal.SIGTERM, lambda *_: notice.append(True))
+    (folder / "pids.json").write_text(json.dumps([os.getpid()]))
+    while not notice:
+        time.sleep(0.02)
+    post(client, "commit", {"outcome": "preempted", "exit_code": 75, "error": "handed back"})
+    return 75
 
 
 def complete(client: httpx.Client) -> None:
