@@ -91,6 +91,7 @@ class Training:
                 self.events.emit("iteration", **report.as_event())
                 if self._save_is_due():
                     self.save()
+            self._save_unless_saved()  # resumed when it was done already: the result is this output's too
         finally:
             scalars.close()
 
