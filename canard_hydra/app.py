@@ -3,8 +3,7 @@
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import hydra
@@ -16,13 +15,13 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from canard.errors import CanardError
+from canard_hydra import full_error
 from canard_hydra.arguments import in_hydras_order
 from canard_hydra.conf_dir import CONFIG_NAME, own_conf_dir, primary_dir, search_path_plugin
 from canard_hydra.errors import UsageError
 from canard_hydra.interrupts import INTERRUPTED, NOTHING_SUBMITTED
 
 PROGRAM = "canard-hydra"
-FULL_ERROR = "HYDRA_FULL_ERROR"
 # Hydra 1.3 wants to be told whose defaults hold; from 1.4 on it deprecates the question.
 VERSION_BASE = {"version_base": "1.3"} if hydra.__version__.startswith("1.3.") else {}
 
@@ -31,13 +30,13 @@ USERS_MISTAKES = (CanardError, CompactHydraException, OmegaConfBaseException)
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line; returns the exit status."""
-    full_error = os.environ.get(FULL_ERROR) == "1"
+    show_where = full_error.is_wanted()
     try:
         _run_hydra(arguments)
     except KeyboardInterrupt as interrupt:
         return _fail(str(interrupt) or NOTHING_SUBMITTED, INTERRUPTED)
     except USERS_MISTAKES as error:
-        if full_error:
+        if show_where:
             traceback.print_exc()
         from canard_hydra.explain import explain
 
@@ -49,9 +48,9 @@ def run(arguments: Sequence[str]) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except Exception as error:
-        if full_error:
+        if show_where:
             traceback.print_exc()
-        return _fail(f"{PROGRAM}: {type(error).__name__}: {error} (for where: {FULL_ERROR}=1)", 1)
+        return _fail(f"{PROGRAM}: {type(error).__name__}: {error} (for where: {full_error.VARIABLE}=1)", 1)
     return 0
 
 
@@ -61,7 +60,7 @@ def _run_hydra(arguments: Sequence[str]) -> None:
     sys.argv[1:] = in_hydras_order(arguments)
     job = _Job()
     program = hydra.main(config_path=str(primary_dir(own)), config_name=CONFIG_NAME, **VERSION_BASE)(job.run)
-    with _hydra_raises():
+    with full_error.hydra_raises():
         program()
     if job.error is not None:
         raise job.error
@@ -100,20 +99,6 @@ def _submit_one(config: DictConfig) -> None:
     [outcome] = perform(make_experiment([composed]))
     if outcome.error is not None:
         raise RunFailedError(outcome.error)
-
-
-@contextmanager
-def _hydra_raises() -> Iterator[None]:
-    """Inside, Hydra lets its exceptions through instead of printing them; this variable is its switch."""
-    before = os.environ.get(FULL_ERROR)
-    os.environ[FULL_ERROR] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            os.environ.pop(FULL_ERROR, None)
-        else:
-            os.environ[FULL_ERROR] = before
 
 
 def _fail(message: str, status: int) -> int:

@@ -5,7 +5,6 @@ iteration takes; the time of the others is that of the first in proportion to th
 """
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -81,14 +80,18 @@ def _train(config: TrainingConfig, folder: Path, iterations: int) -> dict[str, A
 
 def _run(command: list[str], log_file: Path) -> tuple[int, str]:
     """Ctrl-C ends the trainer too, also when the signal was for this process alone."""
+    process: subprocess.Popen[bytes] | None = None
     with log_file.open("wb") as log, interrupts.raised():
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=dict(os.environ)
-        )
         try:
+            # A process that was born but not yet returned could not be ended.
+            with interrupts.held_back(now="Interrupted: ending the trainer.", again=""):
+                process = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+                )
             status = process.wait()
         finally:
-            _end(process)
+            if process is not None:
+                _end(process)
     return status, log_file.read_text(encoding="utf-8", errors="replace")
 
 

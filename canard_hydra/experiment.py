@@ -192,6 +192,8 @@ def _without(config: TrainingConfig, names: Iterable[str]) -> dict[str, Any]:
 def _name(composed: Sequence[Composed]) -> str:
     """What all members are called; the names one after the other where they differ."""
     names = list(dict.fromkeys(one.control.get("name") or one.task_choice or "training" for one in composed))
+    if len(names) == 1:
+        return names[0]
     more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
     return (", ".join(names[:SHOWN_NAMES]) + more)[:NAME_CHARS]
 

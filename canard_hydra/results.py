@@ -14,7 +14,9 @@ from canard_hydra.experiment import Experiment
 from canard_hydra.terminal import print_line, print_table
 
 
-def print_results(console: Console, handle: RunHandle, tasks: Sequence[Task], experiment: Experiment) -> None:
+def print_results(
+    console: Console, handle: RunHandle, tasks: Sequence[Task], experiment: Experiment, *, api_url: str
+) -> None:
     """A row per task; then the best one, where its checkpoint is, and the dashboard."""
     columns = sweep_columns(experiment)
     values = rows_of(columns, len(tasks))
@@ -31,7 +33,7 @@ def print_results(console: Console, handle: RunHandle, tasks: Sequence[Task], ex
     print_table(
         console, headers, [_row(handle, task, cells) for task, cells in zip(tasks, values, strict=True)]
     )
-    _print_best(console, handle, tasks)
+    _print_best(console, handle, tasks, api_url)
     print_line(console, f"Dashboard: {handle.dashboard_url}")
 
 
@@ -63,25 +65,24 @@ def _short_key(handle: RunHandle, task: Task) -> str:
     return task.s3_key.removeprefix(f"runs/{handle.slug}/") if task.s3_key else "-"
 
 
-def _print_best(console: Console, handle: RunHandle, tasks: Sequence[Task]) -> None:
+def _print_best(console: Console, handle: RunHandle, tasks: Sequence[Task], api_url: str) -> None:
     done = [
         task for task in tasks if task.s3_key and task.training and task.training.best_mean_reward is not None
     ]
     if not done:
         return
     best = max(done, key=lambda task: task.training.best_mean_reward or 0.0 if task.training else 0.0)
-    print_line(console, f"Best: task {best.index}; its best checkpoint: {_place(handle, best.s3_key or '')}")
+    print_line(
+        console, f"Best: task {best.index}; its best checkpoint: {_place(handle, best.s3_key or '', api_url)}"
+    )
 
 
-def _place(handle: RunHandle, key: str) -> str:
+def _place(handle: RunHandle, key: str, api_url: str) -> str:
     """A path when this machine's platform has it on disk, else how to fetch it."""
     path = _on_disk(key)
     if path is not None:
         return str(path)
-    return (
-        f"{key} (fetch it: Client(api_url={handle._client.api_url!r})"
-        f".download_artifact({handle.slug!r}, {key!r}, '.'))"
-    )
+    return f"{key} (fetch it: Client({api_url!r}).download_artifact({handle.slug!r}, {key!r}, '.'))"
 
 
 def _on_disk(key: str) -> Path | None:

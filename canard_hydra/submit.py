@@ -33,7 +33,7 @@ def submit(experiment: Experiment) -> list[Outcome]:
         handle = _submitted(client, experiment)
         try:
             with interrupts.raised():
-                return _results(handle, experiment)
+                return _results(handle, experiment, api_url=client.api_url)
         except KeyboardInterrupt:
             raise Detached(handle.goes_on) from None
 
@@ -71,7 +71,7 @@ def _submitted(client: "Client", experiment: Experiment) -> "RunHandle":
     return handle
 
 
-def _results(handle: "RunHandle", experiment: Experiment) -> list[Outcome]:
+def _results(handle: "RunHandle", experiment: Experiment, *, api_url: str) -> list[Outcome]:
     from canard.errors import RunFailedError
 
     console = stdout()
@@ -84,7 +84,7 @@ def _results(handle: "RunHandle", experiment: Experiment) -> list[Outcome]:
     except RunFailedError as failure:
         error = str(failure)
     tasks = sorted(handle.get_tasks(), key=lambda task: task.index)
-    print_results(console, handle, tasks, experiment)
+    print_results(console, handle, tasks, experiment, api_url=api_url)
     return _outcomes(tasks, error)
 
 

@@ -65,3 +65,9 @@ def test_many_names_are_shortened():
     experiment = make_experiment([composed({"task_name": "A-v0"}, name=f"n{index}") for index in range(10)])
 
     assert experiment.name == "n0, n1, n2, n3 and 6 more"
+
+
+def test_one_name_is_left_as_it_is():
+    experiment = make_experiment([composed({"task_name": "A-v0"}, name="n" * 400)])
+
+    assert experiment.name == "n" * 400
