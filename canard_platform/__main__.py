@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from canard.api_url import clean
 from canard.errors import CanardError
 from canard.home import canard_home
 
@@ -22,6 +23,7 @@ def main() -> None:
 @click.option("--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True)
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--allow-remote", is_flag=True, help="Allow a host that other machines can reach.")
+@click.option("--public-url", help="Address under which others reach it, when not host and port.")
 @click.option("--slots", type=click.IntRange(1, 1024), help="Tasks at once; default: GPUs, or up to 4 CPUs.")
 @click.option("--background", is_flag=True, help="Take any free port if needed, and stop when idle.")
 @click.option(
@@ -41,6 +43,7 @@ def serve(
     port: int,
     host: str,
     allow_remote: bool,
+    public_url: str | None,
     slots: int | None,
     background: bool,
     idle_timeout_s: float | None,
@@ -54,20 +57,22 @@ def serve(
     command.log_to_stderr()
     if background and idle_timeout_s is None:
         idle_timeout_s = BACKGROUND_IDLE_TIMEOUT_S
-    options = command.ServeOptions(
-        home=(home or canard_home()).expanduser().absolute(),
-        host=host,
-        port=port,
-        any_port=background,
-        slots=slots,
-        idle_timeout_s=idle_timeout_s,
-        trainer_python=trainer_python,
-        lease_s=lease_s,
-        heartbeat_s=heartbeat_s,
-        allow_remote=allow_remote,
-    )
     try:
-        command.serve(options)
+        command.serve(
+            command.ServeOptions(
+                home=(home or canard_home()).expanduser().absolute(),
+                host=host,
+                port=port,
+                any_port=background,
+                slots=slots,
+                idle_timeout_s=idle_timeout_s,
+                trainer_python=trainer_python,
+                lease_s=lease_s,
+                heartbeat_s=heartbeat_s,
+                allow_remote=allow_remote,
+                public_url=None if public_url is None else clean(public_url),
+            )
+        )
     except CanardError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(1)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from canard.errors import PlatformError
 from canard_platform.files import write_private
 
 SECRET_BYTES = 32
@@ -55,10 +56,21 @@ def announce(files: HomeFiles, *, url: str, pid: int, started_at: datetime, vers
 
 
 def signing_secret(files: HomeFiles) -> bytes:
-    """The secret of this home, made at its first start; URLs and browser sessions outlive a restart."""
+    """The secret of this home, made at its first start; URLs and browser sessions outlive a restart.
+
+    Raises:
+        PlatformError: the file is not what this made.
+    """
     try:
-        return bytes.fromhex(files.secret.read_text().strip())
+        kept = bytes.fromhex(files.secret.read_text().strip())
     except FileNotFoundError:
         made = secrets.token_bytes(SECRET_BYTES)
         write_private(files.secret, made.hex() + "\n")
         return made
+    except (OSError, ValueError) as error:
+        raise PlatformError(
+            f"{files.secret} cannot be read ({error}); delete it to make a new one"
+        ) from error
+    if len(kept) < SECRET_BYTES:
+        raise PlatformError(f"{files.secret} is cut short; delete it to make a new one")
+    return kept

@@ -36,6 +36,8 @@ from canard_platform.store.migrate import migrate
 from canard_platform.store.users import ensure_user, find_caller, issue_key
 
 LOCAL_USER = "local"
+WILDCARDS = frozenset({"0.0.0.0", "::"})  # noqa: S104 - named in order to be asked about
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 IDLE_CHECK_S = 1.0
 ORPHAN_AGE = timedelta(days=1)
 
@@ -56,6 +58,8 @@ class ServeOptions:
     lease_s: float
     heartbeat_s: float
     allow_remote: bool
+    public_url: str | None
+    """Under which address others reach it, when that is not host and port."""
 
 
 def serve(options: ServeOptions) -> None:
@@ -67,10 +71,14 @@ def serve(options: ServeOptions) -> None:
     _check(options)
     # The service needs no key of its own, and neither do the trainers, which would inherit it.
     os.environ.pop(ENVIRONMENT_VARIABLE, None)
-    options.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     files = HomeFiles(options.home)
+    try:
+        options.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        files.lock.touch(mode=0o600)
+    except OSError as error:
+        raise PlatformError(f"--home {options.home} cannot be used: {error.strerror}") from error
     with _only_one(files), _listen(options) as listening:
-        services = _assemble(options, files, _url(options.host, listening))
+        services = _assemble(options, files, options.public_url or _url(options.host, listening))
         try:
             _run(options, files, services, listening)
         finally:
@@ -154,6 +162,11 @@ def _check(options: ServeOptions) -> None:
             f"--host {options.host} would let other machines in, over plain HTTP and with this machine's"
             " files in reach of whoever has a key; say --allow-remote if that is what you want"
         )
+    if options.public_url is None and options.host in WILDCARDS:
+        raise PlatformError(
+            f"--host {options.host} is no address to call: say --public-url http://<this machine>:<port>,"
+            " under which links and attempt runners reach it"
+        )
     if shutil.which(options.trainer_python) is None:
         raise PlatformError(f"--trainer-python: {options.trainer_python} cannot be executed")
     if options.heartbeat_s * 2 > options.lease_s:
@@ -196,7 +209,7 @@ def _listen(options: ServeOptions) -> Iterator[socket.socket]:
 
 @contextlib.contextmanager
 def _signals(stop: threading.Event, service: Service) -> Iterator[None]:
-    """SIGINT and SIGTERM stop the service; a second one does not wait for the attempts."""
+    """Ctrl-C, `kill` and a closed terminal stop the service; a second one does not wait for the attempts."""
 
     def handle(_number: int, _frame: FrameType | None) -> None:
         if stop.is_set():
@@ -204,7 +217,7 @@ def _signals(stop: threading.Event, service: Service) -> Iterator[None]:
             threading.Thread(target=service.hurry, daemon=True).start()
         stop.set()
 
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, handle) for number in STOPPING}
     try:
         yield
     finally:

@@ -1,5 +1,7 @@
 """What an attempt runner says and asks; each route takes the attempt's own token and nothing else."""
 
+import logging
+
 from fastapi import APIRouter
 
 from canard.wire import (
@@ -24,6 +26,8 @@ from canard_platform.services import Services
 from canard_platform.store.artifacts import record_artifact
 from canard_platform.store.runs import slug_of
 
+log = logging.getLogger(__name__)
+
 router = APIRouter(prefix="/v1/attempts/{attempt_id}")
 
 
@@ -41,6 +45,8 @@ def heartbeat(attempt_id: AttemptDep, beat: Heartbeat, services: ServicesDep) ->
     lease_s = services.settings.lease_s
     with services.database.write() as session:
         stop = leases.heartbeat(session, attempt_id, beat, lease_s=lease_s, now=services.clock.now())
+    if stop is None and services.stopping.is_set():
+        stop = "preempt"
     return HeartbeatAnswer(lease_s=lease_s, stop=stop)
 
 
@@ -75,6 +81,7 @@ def commit(attempt_id: AttemptDep, report: AttemptReport, services: ServicesDep)
     """The end of the attempt; the same report again is accepted again."""
     with services.database.write() as session:
         reports.commit(session, attempt_id, report, settings=services.settings, now=services.clock.now())
+    log.info("attempt %s %s%s", attempt_id, report.outcome, f": {report.error[:200]}" if report.error else "")
     services.work.set()
 
 

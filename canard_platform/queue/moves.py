@@ -27,7 +27,12 @@ def move(session: Session, kind: Move, *guards: ColumnElement[bool], now: dateti
 
 
 def refresh_run(session: Session, run_id: int, now: datetime) -> None:
-    """Derive the run's status from its tasks; every transaction that moved one ends with this."""
+    """Derive the run's status from its tasks; every transaction that moved one ends with this.
+
+    The run's row is locked first: of two transactions that move its last two tasks at once, the second counts
+    what the first has done.
+    """
+    session.execute(select(Run.id).where(Run.id == run_id).with_for_update())
     rows = session.execute(
         select(Task.status, func.count()).where(Task.run_id == run_id).group_by(Task.status)
     )

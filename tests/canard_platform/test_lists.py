@@ -64,7 +64,6 @@ def encoded(value: Any) -> str:
     return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
 
 
-@pytest.mark.parametrize("path", ["/runs", "/runs/{slug}/tasks", "/runs/{slug}/artifacts"])
 @pytest.mark.parametrize(
     "cursor",
     [
@@ -82,12 +81,12 @@ def encoded(value: Any) -> str:
         encoded([None, None]),
     ],
 )
-def test_a_bad_cursor_is_refused(stage: Stage, path: str, cursor: str):
+def test_a_bad_cursor_is_refused(stage: Stage, cursor: str):
     slug = stage.submit()["slug"]
 
-    answer = stage.http.get(path.format(slug=slug), params={"cursor": cursor})
-
-    assert (answer.status_code, answer.json()["field"]) == (422, "cursor")
+    for path in ("/runs", f"/runs/{slug}/tasks", f"/runs/{slug}/artifacts"):
+        answer = stage.http.get(path, params={"cursor": cursor})
+        assert (answer.status_code, answer.json()["field"]) == (422, "cursor"), path
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "1000000000", "many", "1.5"])

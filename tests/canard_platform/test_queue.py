@@ -139,6 +139,14 @@ def test_a_heartbeat_keeps_the_lease(stage: Stage):
     assert stage.run(run["slug"])["status"] == "running"
 
 
+def test_a_service_that_stops_says_so_with_each_heartbeat(stage: Stage):
+    stage.submit()
+    worker = stage.claim()
+    stage.services.stopping.set()
+
+    assert worker.heartbeat().json()["stop"] == "preempt"
+
+
 def test_a_stale_attempt_is_refused_everywhere_and_changes_nothing(stage: Stage):
     run = stage.submit()
     stale = stage.claim()

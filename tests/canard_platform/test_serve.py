@@ -82,7 +82,7 @@ def get(serving: Serve, path: str) -> httpx.Response:
     return httpx.get(serving.said()["url"] + path, headers=headers, trust_env=False)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_it_announces_itself_works_with_its_key_and_leaves_nothing_running(serve, number: int):
     serving = serve("--port", "0", "--slots", "3")
 
@@ -170,6 +170,8 @@ def test_a_port_that_is_taken_is_refused_or_in_the_background_replaced(serve, tm
     [
         (("--host", "0.0.0.0"), "would let other machines in"),
         (("--host", "example.org"), "would let other machines in"),
+        (("--host", "0.0.0.0", "--allow-remote"), "say --public-url"),
+        (("--public-url", "ftp://x"), "is no URL"),
         (("--trainer-python", "/no/such/python"), "--trainer-python: /no/such/python cannot be executed"),
         (("--lease-s", "5", "--heartbeat-s", "4"), "--lease-s must be at least twice --heartbeat-s"),
     ],
@@ -180,6 +182,28 @@ def test_what_cannot_work_is_refused_in_one_line(serve, options: tuple[str, ...]
     assert (code, out) == (1, "")
     assert said in err
     assert len(err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("content", ["", "not hex", "00ff"])
+def test_a_broken_signing_key_is_named(serve, tmp_path: Path, content: str):
+    (tmp_path / "home").mkdir(mode=0o700)
+    (tmp_path / "home" / "signing.key").write_text(content)
+
+    code, _, err = serve("--port", "0").wait()
+
+    assert code == 1
+    assert "signing.key" in err
+    assert "delete it to make a new one" in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_a_home_that_cannot_be_is_named(serve, tmp_path: Path):
+    (tmp_path / "file").write_text("")
+
+    code, _, err = serve("--port", "0", home=tmp_path / "file" / "home").wait()
+
+    assert code == 1
+    assert err.startswith(f"error: --home {tmp_path}/file/home cannot be used")
 
 
 def test_a_wrong_option_is_a_usage_error(serve):
