@@ -95,6 +95,6 @@ def _run_onnx(path: Path, inputs: torch.Tensor) -> torch.Tensor:
 
 
 def _compare(name: str, got: torch.Tensor, wanted: torch.Tensor) -> None:
-    difference = float((got - wanted).abs().max())
+    difference = (got - wanted).detach().abs().max().item()
     if not difference <= TOLERANCE * max(1.0, float(wanted.abs().max())):
         raise WrongExportError(f"{name} differs from the model by {difference:g} on random observations")

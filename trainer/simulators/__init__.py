@@ -3,6 +3,7 @@
 import difflib
 import importlib
 import importlib.metadata
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from trainer.errors import ConfigurationError
@@ -16,6 +17,7 @@ MODULES = {
     "cartpole": "trainer.simulators.cartpole",
     "gymnasium": "trainer.simulators.gymnasium",
     "isaaclab": "trainer.simulators.isaaclab",
+    "mjlab": "trainer.simulators.mjlab",
 }
 
 ISAAC_LAB_KEY = "env_cfg_entry_point"
@@ -49,7 +51,11 @@ def simulator_of(task_name: str) -> str:
     known = _registered_ids()
     if task_name in known or _registers_itself(task_name):
         return "isaaclab" if ISAAC_LAB_KEY in _registered_arguments(task_name) else "gymnasium"
-    near = difflib.get_close_matches(task_name, [*known, CARTPOLE_TASK], n=3, cutoff=0.6)
+    from trainer.simulators import mjlab
+
+    if mjlab.has_task(task_name):
+        return "mjlab"
+    near = difflib.get_close_matches(task_name, [*known, *mjlab.task_ids(), CARTPOLE_TASK], n=3, cutoff=0.6)
     hint = f"did you mean {', '.join(near)}?" if near else "is the package that registers it imported?"
     raise ConfigurationError(
         f"task_name: no task {task_name!r} in this environment; {hint}"
@@ -64,6 +70,8 @@ def make_simulator(name: str, request: "TaskRequest") -> "Simulator":
 
 
 def _registered_ids() -> list[str]:
+    if importlib.util.find_spec("gymnasium") is None:  # mjlab does without
+        return []
     import gymnasium
 
     return list(gymnasium.registry)
