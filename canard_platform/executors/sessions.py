@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import psutil
@@ -38,22 +39,8 @@ class Leader:
         return [process for process in psutil.process_iter() if self._owns(process, session_is_ours)]
 
     def kill_all(self) -> bool:
-        """SIGKILL until none is left (a process may fork while we look); False if some stayed."""
-
-        def left_after_killing() -> list[psutil.Process]:
-            found = self.processes()
-            for process in found:
-                with contextlib.suppress(psutil.Error):
-                    process.send_signal(signal.SIGKILL)
-            return found
-
-        retrying = Retrying(
-            retry=retry_if_result(bool),
-            stop=stop_after_delay(KILL_TIMEOUT_S),
-            wait=wait_fixed(0.02),
-            retry_error_callback=lambda state: state.outcome.result() if state.outcome else [],
-        )
-        return not retrying(left_after_killing)
+        """SIGKILL to all of it; False if some stayed."""
+        return _kill_until_none_is_left(self.processes)
 
     def _is(self, process: psutil.Process) -> bool:
         return abs(process.create_time() - self.created) < SAME_START_S
@@ -70,11 +57,47 @@ class Leader:
             return psutil.boot_time() < self.created + SAME_START_S
 
     def _owns(self, process: psutil.Process, session_is_ours: bool) -> bool:
-        try:
-            if process.pid == os.getpid() or process.status() == psutil.STATUS_ZOMBIE:
-                return False
+        with contextlib.suppress(OSError):
             if session_is_ours and os.getsid(process.pid) == self.pid:
-                return True
-            return process.environ().get(MARK) == self.attempt_id
-        except (psutil.Error, OSError):
-            return False  # gone meanwhile, or somebody else's
+                return _runs_beside_us(process)
+        return _carries_mark(process, self.attempt_id)
+
+
+def kill_marked(attempt_id: str) -> bool:
+    """SIGKILL to everything that carries the attempt's mark except the caller; False if some stayed."""
+    return _kill_until_none_is_left(
+        lambda: [process for process in psutil.process_iter() if _carries_mark(process, attempt_id)]
+    )
+
+
+def _kill_until_none_is_left(look: Callable[[], list[psutil.Process]]) -> bool:
+    """Again and again: a process may fork while we look."""
+
+    def left_after_killing() -> list[psutil.Process]:
+        found = look()
+        for process in found:
+            with contextlib.suppress(psutil.Error):
+                process.send_signal(signal.SIGKILL)
+        return found
+
+    retrying = Retrying(
+        retry=retry_if_result(bool),
+        stop=stop_after_delay(KILL_TIMEOUT_S),
+        wait=wait_fixed(0.02),
+        retry_error_callback=lambda state: state.outcome.result() if state.outcome else [],
+    )
+    return not retrying(left_after_killing)
+
+
+def _carries_mark(process: psutil.Process, attempt_id: str) -> bool:
+    try:
+        return _runs_beside_us(process) and process.environ().get(MARK) == attempt_id
+    except (psutil.Error, OSError):
+        return False  # gone meanwhile, or somebody else's
+
+
+def _runs_beside_us(process: psutil.Process) -> bool:
+    try:
+        return process.pid != os.getpid() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False

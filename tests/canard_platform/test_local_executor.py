@@ -224,6 +224,26 @@ def test_a_process_with_the_mark_is_found_wherever_it_went():
         strayed.wait()
 
 
+def test_killing_what_is_marked_spares_the_caller():
+    """As the attempt runner does, which carries the mark itself."""
+    code = (
+        "import subprocess, sys; from canard_platform.executors.sessions import kill_marked;"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'], start_new_session=True);"
+        "print(kill_marked('att_self'), child.wait(10))"
+    )
+
+    answer = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, MARK: "att_self"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+    assert answer.stdout.split() == ["True", "-9"]
+
+
 def test_gpus_are_handed_out_whole_and_no_two_attempts_share_one(open_executor, tmp_path: Path):
     executor = open_executor(gpus=("GPU-a", "GPU-b", "GPU-c"), slots=None)
     executor.submit(job("Sleep-v0", "att_1", gpu_count=2))
