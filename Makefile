@@ -11,7 +11,7 @@ demo: .venv/.installed
 	$(BIN)/python -m canard_hydra -m name=demo ppo.learning_rate=1e-4,3e-4
 
 test: .venv/.installed-dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 check: .venv/.installed-dev
 	$(BIN)/ruff format --check .
