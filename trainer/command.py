@@ -18,6 +18,7 @@ from trainer.errors import (
     CRASHED,
     DIVERGED,
     DONE,
+    INTERRUPTED,
     PREEMPTED,
     WRONG_CONFIG,
     ConfigurationError,
@@ -38,8 +39,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     physics = said[:1] == ["physics"]
     parser = _parser(physics=physics)
     args = parser.parse_args(said[1:] if physics else said)
-    args.output.mkdir(parents=True, exist_ok=True)
-    events = EventLog(args.output / "events.jsonl")
+    try:
+        args.output.mkdir(parents=True, exist_ok=True)
+        events = EventLog(args.output / "events.jsonl")
+    except OSError as error:
+        sys.exit(_cannot_write(args.output, error))
     stop = StopRequest()
     stop.install()
     at_end = ExitStack()
@@ -53,6 +57,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.stderr.flush()
     # A simulator's exit hooks can turn a crash into success, or never return; everything is on disk by now.
     os._exit(code)
+
+
+def _cannot_write(output: Path, error: OSError) -> int:
+    print(f"trainer: --output {output}: {error.strerror}", file=sys.stderr)  # noqa: T201
+    return WRONG_CONFIG
 
 
 def _close(at_end: ExitStack) -> None:
@@ -100,7 +109,7 @@ def _run(
     from trainer import task
 
     if physics:
-        return task.run_physics(_read(args.config, PhysicsConfig), args, events, at_end)
+        return task.run_physics(_read(args.config, PhysicsConfig), args, events, stop, at_end=at_end)
     config = _read(args.config, TrainingConfig)
     return task.run_training(config, args, events, stop, started=started, at_end=at_end)
 
@@ -109,7 +118,9 @@ def _read(path: Path, model: type[ModelT]) -> ModelT:
     try:
         return model.model_validate_json(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigurationError(f"{path}: {error.strerror}") from error
+        raise ConfigurationError(f"--config {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"--config {path}: is no UTF-8 text ({error})") from error
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
@@ -123,6 +134,8 @@ def _guarded(run: Callable[[], int], events: EventLog) -> int:
         return run()
     except ConfigurationError as error:
         return _failed(events, error, WRONG_CONFIG)
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except DivergenceError as error:
         return _failed(events, error, DIVERGED, iteration=error.iteration, term=error.term)
     except Exception as error:  # the process ends here, and the reason must be in the events

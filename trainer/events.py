@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,10 @@ class EventLog:
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
+        torn = _ends_within_a_line(path)
         self._file = path.open("a", encoding="utf-8")
+        if torn:
+            self._file.write("\n")
 
     def emit(self, event: str, **fields: Any) -> None:
         """Write one event. A number that JSON cannot say becomes null; `nonfinite` lists its key."""
@@ -25,6 +29,15 @@ class EventLog:
 
     def close(self) -> None:
         self._file.close()
+
+
+def _ends_within_a_line(path: Path) -> bool:
+    """Whether an earlier process was killed while it wrote."""
+    if not path.exists() or not path.stat().st_size:
+        return False
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
 
 
 def finite_only(fields: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:

@@ -17,7 +17,7 @@ def import_modules(names: Sequence[str]) -> None:
     for name in names:
         try:
             importlib.import_module(name)
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a script that exits when imported would look like success
             # Ours are the frames of importlib; theirs say which line of their code it was.
             traceback.print_exception(error, file=sys.stderr)
             where = _last_line(error)
@@ -26,7 +26,7 @@ def import_modules(names: Sequence[str]) -> None:
             ) from error
 
 
-def _last_line(error: Exception) -> str:
+def _last_line(error: BaseException) -> str:
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "importlib" not in f.filename]
     frames = [f for f in frames if f.filename != __file__]
     return f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""

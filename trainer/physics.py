@@ -5,7 +5,10 @@ from dataclasses import dataclass
 
 import torch
 
+from trainer.errors import Preempted
+from trainer.report import SUCCESS_TAGS
 from trainer.simulators.simulator import Simulator
+from trainer.stop import StopRequest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,23 +19,31 @@ class PhysicsResult:
     total_reward: float
     """Mean over environments of the rewards summed over all steps."""
     collision_count: int
+    """As the simulator counts them: `Simulator.count_collisions`."""
     episode_duration_s: float
     """Mean over finished episodes; of the unfinished ones if none finished."""
     success: bool
-    """No episode ended by failure."""
+    """Every episode succeeded, where the task says what success is; else, no episode ended by failure."""
     wall_s: float
 
 
-def step_physics(simulator: Simulator, *, steps: int) -> PhysicsResult:
-    """`steps` env steps in every environment, with actions drawn uniformly from the task's range."""
+def step_physics(simulator: Simulator, *, steps: int, stop: StopRequest) -> PhysicsResult:
+    """`steps` env steps in every environment, with actions drawn uniformly from the task's range.
+
+    Raises:
+        Preempted: a stop was requested; the steps are lost, the next attempt starts over.
+    """
     env = simulator.env
     rewards_sum = torch.zeros(env.num_envs, device=env.device)
     lengths = torch.zeros(env.num_envs, device=env.device)
     finished: list[float] = []
+    successes: list[float] = []
     collisions = failures = 0
     start = time.perf_counter()
     with torch.inference_mode():
         for _ in range(steps):
+            if stop.requested:
+                raise Preempted
             _, rewards, dones, extras = env.step(simulator.random_actions())
             rewards_sum += rewards
             lengths += 1
@@ -41,6 +52,7 @@ def step_physics(simulator: Simulator, *, steps: int) -> PhysicsResult:
             lengths[done] = 0
             time_outs = extras.get("time_outs")
             failures += int((done & ~time_outs.bool()).sum() if time_outs is not None else done.sum())
+            successes += [float(v) for tag, v in (extras.get("log") or {}).items() if tag in SUCCESS_TAGS]
             collisions += simulator.count_collisions()
     wall_s = time.perf_counter() - start
     ages = finished or lengths.tolist()
@@ -49,6 +61,6 @@ def step_physics(simulator: Simulator, *, steps: int) -> PhysicsResult:
         total_reward=float(rewards_sum.mean()),
         collision_count=collisions,
         episode_duration_s=sum(ages) / len(ages) * simulator.step_dt_s,
-        success=failures == 0,
+        success=min(successes) == 1.0 if successes else failures == 0,
         wall_s=wall_s,
     )

@@ -1,8 +1,11 @@
 """The policy as files that need no trainer: TorchScript and ONNX, each checked against the model."""
 
+import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +24,33 @@ class WrongExportError(Exception):
     """An exported policy does not act as the model does."""
 
 
-def export(model: Any, observations: TensorDict, output: Path) -> list[tuple[str, str]]:
-    """Write policy.pt and policy.onnx; returns (path relative to output, format) of each.
+def export(model: Any, observations: TensorDict, output: Path) -> tuple[list[tuple[str, str]], list[str]]:
+    """Write policy.pt and policy.onnx; returns (path relative to output, format) of each, and what failed.
 
     Both take the concatenated observation groups of the actor, (n, obs_dim), and give its mean actions,
-    (n, num_actions). The observation normaliser is inside.
-
-    Raises:
-        WrongExportError: an export gives other actions than the model on random observations.
+    (n, num_actions). The observation normaliser is inside. A file is there only if it was seen to give the
+    model's own actions on random observations. A failure does not end the training: it is done, and its
+    checkpoint holds the policy.
     """
-    folder = output / FOLDER
+    written, problems = [], []
+    for file_format in FORMATS:
+        path = output / FOLDER / file_format.filename
+        try:
+            write_whole(path, partial(_save_checked, file_format, model, observations))
+            written.append((f"{FOLDER}/{path.name}", file_format.name))
+        except Exception as error:
+            traceback.print_exc()
+            path.with_name(f"{path.name}.tmp").unlink(missing_ok=True)
+            problems.append(f"{path.name} was not exported: {type(error).__name__}: {error}")
+    return written, problems
+
+
+def _save_checked(file_format: "Format", model: Any, observations: TensorDict, path: Path) -> None:
     inputs, wanted = _examples(model, observations)
-    write_whole(folder / "policy.pt", lambda path: _save_script(model, path))
-    _compare("policy.pt", _run_script(folder / "policy.pt", inputs), wanted)
-    write_whole(folder / "policy.onnx", lambda path: _save_onnx(model, path))
-    _compare("policy.onnx", _run_onnx(folder / "policy.onnx", inputs), wanted)
-    return [(f"{FOLDER}/policy.pt", "torchscript"), (f"{FOLDER}/policy.onnx", "onnx")]
+    file_format.save(model, path)
+    with torch.inference_mode():
+        got = file_format.run(path, inputs)
+    _compare(file_format.filename, got, wanted)
 
 
 def _examples(model: Any, observations: TensorDict) -> tuple[torch.Tensor, torch.Tensor]:
@@ -59,8 +73,8 @@ def _save_script(model: Any, path: Path) -> None:
 
 def _run_script(path: Path, inputs: torch.Tensor) -> torch.Tensor:
     with _no_word_of_deprecation():
-        script: Any = torch.jit.load(path)  # type: ignore[no-untyped-call]
-    actions: torch.Tensor = script(inputs)
+        scripted = torch.jit.load(path)  # type: ignore[no-untyped-call]
+    actions: torch.Tensor = scripted(inputs)
     return actions
 
 
@@ -98,3 +112,19 @@ def _compare(name: str, got: torch.Tensor, wanted: torch.Tensor) -> None:
     difference = (got - wanted).detach().abs().max().item()
     if not difference <= TOLERANCE * max(1.0, float(wanted.abs().max())):
         raise WrongExportError(f"{name} differs from the model by {difference:g} on random observations")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """One kind of file: how it is written, and how it is run to be checked."""
+
+    filename: str
+    name: str
+    save: Callable[[Any, Path], None]
+    run: Callable[[Path, torch.Tensor], torch.Tensor]
+
+
+FORMATS = (
+    Format(filename="policy.pt", name="torchscript", save=_save_script, run=_run_script),
+    Format(filename="policy.onnx", name="onnx", save=_save_onnx, run=_run_onnx),
+)

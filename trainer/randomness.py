@@ -13,6 +13,13 @@ def seed_all(seed: int) -> None:
     torch.manual_seed(seed)
 
 
+def later_seed(seed: int, *, iterations_done: int) -> int:
+    """The seed itself at the start; later another one, far from it, the same for the same arguments."""
+    if not iterations_done:
+        return seed
+    return random.Random(f"{seed} after {iterations_done}").getrandbits(31)  # noqa: S311 - not for secrets
+
+
 def state_dict() -> dict[str, Any]:
     """As plain values and tensors, so that a checkpoint loads with weights_only."""
     version, words, gauss = random.getstate()

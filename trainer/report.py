@@ -3,6 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+SUCCESS_TAGS = ("Episode/success", "Metrics/success_rate")
+"""Under which a task logs the share (0-1) of its episodes that succeeded: Gymnasium's here, Isaac Lab's."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class IterationReport:
@@ -23,6 +26,12 @@ class IterationReport:
     """What the task itself logs, by its own tags."""
 
     @property
+    def success_rate(self) -> float | None:
+        """0-100, over the episodes of this iteration; None where the task does not say."""
+        shares = [value for tag, value in self.task_scalars.items() if tag in SUCCESS_TAGS]
+        return 100 * shares[0] if shares else None
+
+    @property
     def iteration_s(self) -> float:
         return self.collection_s + self.learning_s
 
@@ -38,4 +47,5 @@ class IterationReport:
             "learning_rate": self.learning_rate,
             "losses": self.losses,
             "action_std": self.action_std,
+            **({"success_rate": self.success_rate} if self.success_rate is not None else {}),
         }

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from canard.models import PhysicsConfig, TrainingConfig
-from trainer.errors import DONE, PREEMPTED, ConfigurationError
+from trainer.errors import DONE, PREEMPTED, ConfigurationError, Preempted
 from trainer.events import EventLog
 from trainer.modules import import_modules
 from trainer.simulators import make_simulator, simulator_of, start_app
@@ -36,7 +36,7 @@ def run_training(
     """
     if args.dry_run is not None:
         config = _shortened(config, args.dry_run)
-    app = start_app(config.task_name, device=_device(args.device), video=config.video_enabled)
+    app = start_app(config.task_name, device=lambda: device_of(args.device), video=config.video_enabled)
     import_modules(args.modules)
     simulator_name = simulator_of(config.task_name)
     training = _built(config, simulator_name, args, events, stop, app=app)
@@ -44,7 +44,6 @@ def run_training(
     startup_s = time.monotonic() - started
     if config.video_enabled:
         events.emit("warning", message=f"video_enabled: the {simulator_name} simulator records no video yet")
-    from trainer.training import Preempted
 
     try:
         training.learn()
@@ -57,9 +56,11 @@ def run_training(
     return DONE
 
 
-def run_physics(config: PhysicsConfig, args: argparse.Namespace, events: EventLog, at_end: ExitStack) -> int:
+def run_physics(
+    config: PhysicsConfig, args: argparse.Namespace, events: EventLog, stop: StopRequest, *, at_end: ExitStack
+) -> int:
     """Step; returns the exit code."""
-    app = start_app(config.task_name, device=_device(args.device), video=False)
+    app = start_app(config.task_name, device=lambda: device_of(args.device), video=False)
     import_modules(args.modules)
     name = simulator_of(config.task_name)
     from trainer import randomness
@@ -68,7 +69,7 @@ def run_physics(config: PhysicsConfig, args: argparse.Namespace, events: EventLo
 
     seed = config.seed if config.seed is not None else secrets.randbits(31)
     randomness.seed_all(seed)
-    device = _device(args.device)
+    device = device_of(args.device)
     request = TaskRequest(
         task_name=config.task_name,
         num_envs=config.num_envs,
@@ -79,6 +80,7 @@ def run_physics(config: PhysicsConfig, args: argparse.Namespace, events: EventLo
         warn=lambda message: events.emit("warning", message=message),
     )
     simulator = make_simulator(name, request)
+    stop.install()  # again, as in a training
     at_end.callback(simulator.close)
     events.emit(
         "started",
@@ -88,7 +90,10 @@ def run_physics(config: PhysicsConfig, args: argparse.Namespace, events: EventLo
         num_envs=config.num_envs,
         seed=seed,
     )
-    result = step_physics(simulator, steps=config.steps)
+    try:
+        result = step_physics(simulator, steps=config.steps, stop=stop)
+    except Preempted:
+        return PREEMPTED
     write_summary(
         args.output,
         mode="physics",
@@ -126,18 +131,21 @@ def _built(
     *,
     app: object,
 ) -> "Training":
-    from trainer import randomness
+    from trainer import checkpoints, randomness
     from trainer.agent import agent_cfg_of
     from trainer.simulators.simulator import TaskRequest
     from trainer.training import Training
 
     seed = config.seed if config.seed is not None else secrets.randbits(31)
-    device = _device(args.device)
+    device = device_of(args.device)
+    contents = checkpoints.load(args.resume) if args.resume is not None else None
+    done = checkpoints.iteration_of(contents) if contents is not None else 0
     randomness.seed_all(seed)
     request = TaskRequest(
         task_name=config.task_name,
         num_envs=config.num_envs,
-        seed=seed,
+        # Environments whose state cannot be put back start new episodes, not those of the beginning again.
+        seed=randomness.later_seed(seed, iterations_done=done),
         device=device,
         reward_weights=config.reward_weights or {},
         video=config.video_enabled,
@@ -148,8 +156,8 @@ def _built(
     stop.install()  # again: a simulator's own handler would end the process without a checkpoint
     cfg = agent_cfg_of(config, simulator.agent_cfg)
     training = Training(config, simulator, cfg, device=device, output=args.output, events=events, stop=stop)
-    if args.resume is not None:
-        training.resume(args.resume)
+    if contents is not None:
+        training.resume(contents, name=args.resume.name)
     events.emit(
         "started",
         iteration=training.iteration,
@@ -164,7 +172,7 @@ def _built(
     return training
 
 
-def _device(asked: str) -> str:
+def device_of(asked: str) -> str:
     import torch
 
     if asked == "auto":
@@ -181,8 +189,11 @@ def _export_policy(training: "Training", events: EventLog) -> None:
 
     training.alg.eval_mode()
     observations = training.env.get_observations()
-    for path, file_format in policy.export(training.alg.get_policy(), observations, training.output):
+    exported, problems = policy.export(training.alg.get_policy(), observations, training.output)
+    for path, file_format in exported:
         events.emit("policy", path=path, format=file_format)
+    for problem in problems:
+        events.emit("warning", message=problem)
 
 
 def _summarize(training: "Training", startup_s: float, wall_s: float, *, dry_run: bool) -> None:

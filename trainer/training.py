@@ -5,6 +5,8 @@ the environment; this loop counts iterations done and ends at a total.
 """
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from canard.models import TrainingConfig
 from trainer import checkpoints, randomness
 from trainer.checkpoints import SavedCheckpoint
 from trainer.episodes import EpisodeStatistics
-from trainer.errors import DivergenceError
+from trainer.errors import DivergenceError, Preempted
 from trainer.events import EventLog
 from trainer.report import IterationReport
 from trainer.scalars import Scalars
@@ -26,10 +28,6 @@ from trainer.stop import StopRequest
 SAVES_PER_TASK = 10
 LARGEST_SAVE_INTERVAL = 50
 SAVE_EVERY_S = 180.0
-
-
-class Preempted(Exception):  # noqa: N818 - no error: the task goes on elsewhere
-    """Stopped on request, after a checkpoint."""
 
 
 class Training:
@@ -101,7 +99,8 @@ class Training:
 
     def _iterate(self, observations: TensorDict) -> tuple[TensorDict, IterationReport]:
         start = time.perf_counter()
-        observations = self._roll_out(observations)
+        with self._naming_nonfinite_numbers():
+            observations = self._roll_out(observations)
         collected = time.perf_counter()
         losses = self.alg.update()
         learned = time.perf_counter()
@@ -128,6 +127,18 @@ class Training:
             self._refuse_nonfinite_rollout(observations)
             self.alg.compute_returns(observations)
         return observations
+
+    @contextmanager
+    def _naming_nonfinite_numbers(self) -> Iterator[None]:
+        """Where a simulator chokes on a number that is not finite, that number is the cause to tell."""
+        try:
+            yield
+        except DivergenceError:
+            raise
+        except Exception:
+            seen = self.alg.transition.observations
+            self._refuse_nonfinite_rollout(seen if seen is not None else self.alg.storage.observations)
+            raise
 
     def _refuse_nonfinite_rollout(self, observations: TensorDict) -> None:
         # Observations first: a bad one makes the value of its step bad, and by it the reward.
@@ -228,13 +239,12 @@ class Training:
             },
         }
 
-    def resume(self, path: Path) -> None:
-        """Go on from a checkpoint, of ours or of rsl-rl.
+    def resume(self, contents: dict[str, Any], *, name: str) -> None:
+        """Go on from a loaded checkpoint, of ours or of rsl-rl; `name` is for people.
 
         Raises:
-            ConfigurationError: unreadable, or of another network.
+            ConfigurationError: of another network.
         """
-        contents = checkpoints.load(path)
         checkpoints.refuse_other_shapes(contents, self.alg.get_policy(), key="actor_state_dict", name="actor")
         checkpoints.refuse_other_shapes(
             contents, self.alg._raw_critic, key="critic_state_dict", name="critic"
@@ -243,7 +253,7 @@ class Training:
         self.iteration = checkpoints.iteration_of(contents)
         ours = contents.get(checkpoints.OUR_KEY)
         if ours is None:
-            self._warn(f"{path.name} was made by rsl-rl itself: episodes and random states start anew")
+            self._warn(f"{name} was made by rsl-rl itself: episodes and random states start anew")
             self._take_learning_rate(None)
             return
         self.env_steps = ours["env_steps"]
@@ -261,9 +271,9 @@ class Training:
         self.episodes.load_state_dict(
             ours["episodes"], same_episodes=same and self.simulator.resumes_within_episodes
         )
+        randomness.load_state_dict(ours["randomness"])
         if same:
             self.simulator.load_state_dict(state)
-            randomness.load_state_dict(ours["randomness"])
         elif ours["task_name"] != self.config.task_name:
             self._warn(f"the checkpoint is of {ours['task_name']}, this task is {self.config.task_name}")
 

@@ -123,7 +123,7 @@ def test_video_asks_the_app_for_cameras(isaaclab_2: Trainer, tmp_path: Path) -> 
 EVERY_TASK = """
 import contextlib, io, json
 from trainer.simulators import start_app
-app = start_app("Isaac-Any-v0", device="cpu", video=False)
+app = start_app("Isaac-Any-v0", device=lambda: "cpu", video=False)
 import gymnasium
 from trainer.simulators.isaaclab import register_tasks
 from trainer.simulators.isaaclab_agent import train_cfg

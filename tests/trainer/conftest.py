@@ -37,7 +37,12 @@ class TrainerProcess:
         self.count = 0
 
     def start(
-        self, config: dict[str, Any], *arguments: str, physics: bool = False, path: Path | None = None
+        self,
+        config: dict[str, Any],
+        *arguments: str,
+        physics: bool = False,
+        path: Path | None = None,
+        cwd: Path | None = None,
     ) -> tuple["subprocess.Popen[str]", Path]:
         self.count += 1
         output = self.folder / f"out{self.count}"
@@ -47,11 +52,11 @@ class TrainerProcess:
         command += ["--config", str(config_path), "--output", str(output), "--device", "cpu", *arguments]
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         if path is not None:
-            environment["PYTHONPATH"] = str(path)
+            environment["PYTHONPATH"] = os.pathsep.join([str(path), environment.get("PYTHONPATH", "")])
         process = subprocess.Popen(
             command,
+            cwd=cwd or self.folder,
             env=environment,
-            cwd=self.folder,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,

@@ -73,6 +73,11 @@ def test_a_finished_run_resumed_is_done_at_once(trainer):
     assert again.code == 0, again.stderr
     assert again.events("iteration") == []
     assert again.summary["iteration"] == 3
+    for named in ("best_checkpoint", "final_checkpoint"):
+        assert again.summary[named] == "checkpoints/model_3.pt"
+    assert [event["path"] for event in again.events("checkpoint")] == ["checkpoints/model_3.pt"]
+    final = [torch.load(newest(run.output), weights_only=True) for run in (whole, again)]
+    assert same(*final)
     assert again.summary["mean_reward"] == whole.summary["mean_reward"]
 
 

@@ -4,6 +4,7 @@ import difflib
 import importlib
 import importlib.metadata
 import importlib.util
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from trainer.errors import ConfigurationError
@@ -24,16 +25,17 @@ ISAAC_LAB_KEY = "env_cfg_entry_point"
 """What Isaac Lab's tasks have in their Gym registration, and no other."""
 
 
-def start_app(task_name: str, *, device: str, video: bool) -> object:
+def start_app(task_name: str, *, device: Callable[[], str], video: bool) -> object:
     """Start what must run before the user's packages may be imported; keep the result alive.
 
-    That is Isaac Sim, which Isaac Lab 2 runs inside; nothing for any other simulator.
+    That is Isaac Sim, which Isaac Lab 2 runs inside; nothing for any other simulator. `device` is asked only
+    then: to know it takes torch, and a wrong task_name should be told without waiting for that.
     """
     if task_name == CARTPOLE_TASK or _isaac_lab_major() != 2 or task_name in _registered_ids():
         return None
     from trainer.simulators.isaaclab_generations import launch_isaac_sim
 
-    return launch_isaac_sim(device=device, video=video)
+    return launch_isaac_sim(device=device(), video=video)
 
 
 def simulator_of(task_name: str) -> str:
@@ -48,14 +50,14 @@ def simulator_of(task_name: str) -> str:
         from trainer.simulators.isaaclab import register_tasks
 
         register_tasks()
-    known = _registered_ids()
-    if task_name in known or _registers_itself(task_name):
+    if task_name in _registered_ids() or _registers_itself(task_name):
         return "isaaclab" if ISAAC_LAB_KEY in _registered_arguments(task_name) else "gymnasium"
-    from trainer.simulators import mjlab
+    from trainer.simulators import mjlab_tasks
 
-    if mjlab.has_task(task_name):
+    if mjlab_tasks.has_task(task_name):
         return "mjlab"
-    near = difflib.get_close_matches(task_name, [*known, *mjlab.task_ids(), CARTPOLE_TASK], n=3, cutoff=0.6)
+    known, wanted = [*_registered_ids(), *mjlab_tasks.task_ids(), CARTPOLE_TASK], task_name.rpartition(":")[2]
+    near = difflib.get_close_matches(wanted, known, n=3, cutoff=0.6)
     hint = f"did you mean {', '.join(near)}?" if near else "is the package that registers it imported?"
     raise ConfigurationError(
         f"task_name: no task {task_name!r} in this environment; {hint}"

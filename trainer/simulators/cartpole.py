@@ -132,7 +132,10 @@ class Cartpole:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.env.state = state["state"].to(self.env.device)
         self.env.episode_length_buf = state["episode_length"].to(self.env.device)
-        self.env.generator.set_state(state["generator"].cpu())
+        generator = state["generator"].cpu()
+        # Generators of a CPU and of a GPU are not alike; on the other device episodes start from new draws.
+        if generator.shape == self.env.generator.get_state().shape:
+            self.env.generator.set_state(generator)
 
     def random_actions(self) -> torch.Tensor:
         unit = torch.rand(self.env.num_envs, 1, generator=self._action_generator)

@@ -4,7 +4,8 @@ A policy action in [-1, 1] spans the task's action range; a dimension without bo
 """
 
 import inspect
-from collections.abc import Mapping
+import traceback
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -16,7 +17,13 @@ from tensordict import TensorDict
 
 from trainer.agent import default_agent_cfg
 from trainer.errors import ConfigurationError
-from trainer.simulators.mujoco_state import MujocoState
+from trainer.simulators.attribute_state import (
+    AttributeState,
+    UnknownStateError,
+    generator_state,
+    load_generator_state,
+)
+from trainer.simulators.mujoco_state import MujocoState, tell_warnings
 from trainer.simulators.simulator import TaskRequest
 
 UNLIMITED_EPISODE_STEPS = 1_000_000
@@ -70,32 +77,56 @@ class GymnasiumSimulator:
 
     name = "gymnasium"
     start_at_random_episode_lengths = False
-    resumes_within_episodes = True
 
     def __init__(self, request: TaskRequest) -> None:
+        tell_warnings(request.warn)
         vector_env = _vector_env(request)
         _refuse_spaces(request.task_name, vector_env)
+        self._envs = vector_env.envs
+        self._attributes = _attribute_states(self._envs)
         self.env = GymnasiumEnv(vector_env, request)
         self.step_dt_s = float(getattr(vector_env.envs[0].unwrapped, "dt", DEFAULT_STEP_S))
         self.agent_cfg = _agent_cfg(request.num_envs)
         self._action_generator = torch.Generator().manual_seed(request.seed)
         self._mujoco = MujocoState.of(vector_env.envs)
 
-    def state_dict(self) -> dict[str, Any] | None:
-        if self._mujoco is None:
-            return None
+    @property
+    def resumes_within_episodes(self) -> bool:
+        return self._attributes_now() is not None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Whole where all that the environments remember can be told, else their random generators."""
+        generators = [generator_state(env) for env in self._envs]
+        attributes = self._attributes_now()
+        if attributes is None:
+            return {"generators": generators}
         return {
-            **self._mujoco.state_dict(),
+            "generators": generators,
+            "attributes": attributes,
+            "mujoco": self._mujoco.state_dict() if self._mujoco is not None else None,
             "observations": torch.from_numpy(np.array(self.env.last_observations)),
             "episode_length": self.env.episode_length_buf.clone(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        if self._mujoco is None:
+        for env, generator in zip(self._envs, state["generators"], strict=True):
+            load_generator_state(env, generator)
+        if "attributes" not in state or self._attributes is None:
             return
-        self._mujoco.load_state_dict(state)
+        for attributes, saved in zip(self._attributes, state["attributes"], strict=True):
+            attributes.load_state_dict(saved)
+        if self._mujoco is not None:
+            self._mujoco.load_state_dict(state["mujoco"])
         self.env.last_observations = state["observations"].numpy()
         self.env.episode_length_buf = state["episode_length"].to(self.env.device)
+
+    def _attributes_now(self) -> list[list[dict[str, Any]]] | None:
+        if self._attributes is None:
+            return None
+        try:
+            return [attributes.state_dict() for attributes in self._attributes]
+        except UnknownStateError:
+            return None
 
     def random_actions(self) -> torch.Tensor:
         unit = torch.rand(self.env.num_envs, self.env.num_actions, generator=self._action_generator)
@@ -112,11 +143,19 @@ def make(request: TaskRequest) -> GymnasiumSimulator:
     return GymnasiumSimulator(request)
 
 
+def _attribute_states(envs: Sequence["gymnasium.Env[Any, Any]"]) -> list[AttributeState] | None:
+    """None where an environment has an attribute that cannot be told; its episodes start anew on a resume."""
+    try:
+        return [AttributeState(env) for env in envs]
+    except UnknownStateError:
+        return None
+
+
 def _vector_env(request: TaskRequest) -> SyncVectorEnv:
     arguments = {**request.physics_params, **request.reward_weights}
-    if arguments:
-        _refuse_unknown_arguments(request)
     try:
+        if arguments:
+            _refuse_unknown_arguments(request)
         vector_env = gymnasium.make_vec(
             request.task_name,
             num_envs=request.num_envs,
@@ -124,39 +163,48 @@ def _vector_env(request: TaskRequest) -> SyncVectorEnv:
             vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP},
             **arguments,
         )
-    except gymnasium.error.Error as error:
-        raise ConfigurationError(f"task_name: {request.task_name}: {error}") from error
+    except ConfigurationError:
+        raise
+    except Exception as error:
+        traceback.print_exc()  # theirs: it says which line of the environment it was
+        raise ConfigurationError(
+            f"task_name: making {request.task_name} failed: {type(error).__name__}: {error}"
+        ) from error
     assert isinstance(vector_env, SyncVectorEnv)  # noqa: S101 - what vectorization_mode asks for
     return vector_env
 
 
 def _refuse_unknown_arguments(request: TaskRequest) -> None:
-    known = _numeric_arguments(request.task_name)
-    for field, names in (("reward_weights", request.reward_weights), ("parameter", request.physics_params)):
+    arguments = _arguments(request.task_name)
+    numeric = {n for n, v in arguments.items() if isinstance(v, int | float) and not isinstance(v, bool)}
+    for field, names, known in (
+        ("reward_weights", request.reward_weights, numeric),
+        ("parameter", request.physics_params, set(arguments)),
+    ):
         for name in names:
             if name not in known:
+                kind = "numeric argument" if known is numeric else "argument"
                 listed = ", ".join(sorted(known)) or "none"
                 raise ConfigurationError(
-                    f"{field}: {request.task_name} has no argument {name!r}; its numeric arguments: {listed}"
+                    f"{field}: {request.task_name} has no {kind} {name!r}; it has: {listed}"
                 )
 
 
-def _numeric_arguments(task_name: str) -> set[str]:
-    """Arguments of the environment's constructor whose default is a number."""
-    entry_point = gymnasium.spec(task_name).entry_point
-    constructor = (
-        gymnasium.envs.registration.load_env_creator(entry_point)
-        if isinstance(entry_point, str)
-        else entry_point
-    )
+def _arguments(task_name: str) -> dict[str, Any]:
+    """Arguments of the environment's constructor, with what they are when nothing is said."""
+    spec = gymnasium.spec(task_name)
+    constructor = spec.entry_point
+    if isinstance(constructor, str):
+        constructor = gymnasium.envs.registration.load_env_creator(constructor)
     parameters: Mapping[str, inspect.Parameter] = (
         inspect.signature(constructor).parameters if constructor else {}
     )
-    return {
-        name
+    named = {
+        name: parameter.default
         for name, parameter in parameters.items()
-        if isinstance(parameter.default, int | float) and not isinstance(parameter.default, bool)
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
     }
+    return {**named, **spec.kwargs}
 
 
 def _refuse_spaces(task_name: str, vector_env: SyncVectorEnv) -> None:

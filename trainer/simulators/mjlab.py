@@ -6,19 +6,14 @@ are not restored on a resume: episodes start anew; the counter that curricula de
 
 import dataclasses
 import importlib
-import importlib.util
 import inspect
 from typing import Any
 
 import torch
 
-from trainer.errors import ConfigurationError
 from trainer.simulators.isaaclab_agent import train_cfg
 from trainer.simulators.isaaclab_cfg import set_parameter, set_reward_weights
 from trainer.simulators.simulator import TaskRequest
-
-PREFIX = "Mjlab-"
-"""What mjlab's own task IDs begin with; a user's may have any name."""
 
 
 class MjlabSimulator:
@@ -85,29 +80,3 @@ def _model(settings: dict[str, Any]) -> dict[str, Any]:
     taken = inspect.signature(getattr(models, settings["class_name"]).__init__).parameters
     kept = {name: value for name, value in settings.items() if name in taken and value is not None}
     return {"class_name": settings["class_name"], **kept}
-
-
-def has_task(task_name: str) -> bool:
-    """Whether mjlab, or a package that was imported, registers this task.
-
-    Raises:
-        ConfigurationError: the name is one of mjlab's, and it is not installed or has no such task.
-    """
-    if importlib.util.find_spec("mjlab") is None:
-        if task_name.startswith(PREFIX):
-            raise ConfigurationError(
-                f"task_name: {task_name} is an mjlab task, and this environment has no mjlab;"
-                " pip install 'canard-hydra[trainer,mjlab]', or start the platform with --trainer-python of"
-                " an environment that has it"
-            )
-        return False
-    return task_name in task_ids()
-
-
-def task_ids() -> list[str]:
-    """All task IDs of mjlab; none where it is not installed."""
-    if importlib.util.find_spec("mjlab") is None:
-        return []
-    importlib.import_module("mjlab.tasks")
-    registry = importlib.import_module("mjlab.tasks.registry")
-    return list(registry.list_tasks())
