@@ -228,7 +228,8 @@ def test_killing_what_is_marked_spares_the_caller():
     """As the attempt runner does, which carries the mark itself."""
     code = (
         "import subprocess, sys; from canard_platform.executors.sessions import kill_marked;"
-        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'], start_new_session=True);"
+        "sleeper = [sys.executable, '-c', 'import time; time.sleep(60)'];"
+        "child = subprocess.Popen(sleeper, start_new_session=True);"
         "print(kill_marked('att_self'), child.wait(10))"
     )
 
