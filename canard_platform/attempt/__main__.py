@@ -10,12 +10,7 @@ from types import FrameType
 
 import click
 
-from canard.errors import PlatformError
-from canard_platform.attempt.attempt import run_attempt
-from canard_platform.attempt.folders import Folders
-from canard_platform.attempt.launch import read_launch
 from canard_platform.attempt.stop import StopOrder, StopReason
-from canard_platform.files import write_private
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -28,10 +23,16 @@ from canard_platform.files import write_private
 )
 def main(launch_file: Path) -> None:
     """Run one attempt and report it. SIGTERM means that the machine is wanted back."""
+    stop = StopOrder()
+    _obey_signals(stop)  # first: a notice that comes while the rest is imported counts too
+    from canard.errors import PlatformError
+    from canard_platform.attempt.attempt import run_attempt
+    from canard_platform.attempt.folders import Folders
+    from canard_platform.attempt.launch import read_launch
+    from canard_platform.files import write_private
+
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("httpx").setLevel(logging.WARNING)
-    stop = StopOrder()
-    _obey_signals(stop)
     try:
         launch = read_launch(launch_file)
     except PlatformError as error:

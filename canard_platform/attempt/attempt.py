@@ -158,6 +158,7 @@ class _Attempt:
         self.stop.check()
         process = TrainerProcess(
             self._command(prepared, config, checkpoint),
+            attempt_id=self.launch.attempt_id,
             cwd=prepared.cwd,
             env=clean_environ({"PYTHONUNBUFFERED": "1", **self.launch.env}, python_path=prepared.python_path),
             log_file=self.folders.trainer_log,
@@ -212,6 +213,7 @@ class _Attempt:
             record=self.folders.report,
             longest_wait_s=min(5.0, self.spec.heartbeat_s),
         )
+        self.heartbeats.end()
         if taken or self.stop.lost.is_set():
             self.folders.clear()
         return 0 if taken or self.stop.reason is StopReason.LEASE_LOST else 1

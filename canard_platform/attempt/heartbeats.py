@@ -55,9 +55,13 @@ class Heartbeats:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._ended.set()
+        self.end()
         for thread in self._threads:
             thread.join(self._timeout_s * 3)
+
+    def end(self) -> None:
+        """No more of them: the attempt has said its last word."""
+        self._ended.set()
 
     def beat(self) -> bool:
         """One heartbeat now; whether it was answered."""

@@ -8,7 +8,12 @@ from pathlib import Path
 
 from canard_platform.attempt.commands import run_command
 from canard_platform.attempt.failures import AttemptFailure
-from canard_platform.attempt.projects import NOT_CODE, find_packages, find_projects
+from canard_platform.attempt.projects import (
+    NOT_CODE,
+    build_requirements,
+    find_packages,
+    find_projects,
+)
 from canard_platform.attempt.python_environment import (
     TrainerEnvironment,
     ask,
@@ -102,9 +107,8 @@ class Installer:
         own = {name for project in projects for name in find_packages(project)}
         constraints = self.work_dir / "constraints.txt"
         constraints.write_text(environment.constraints(but_packages=own), encoding="utf-8")
-        # What has no pyproject.toml was written for the environment's own setuptools, and may import more of
-        # it than an isolated build has.
-        in_place = [p for p in projects if environment.builds_setup_py and not _says_how_to_build(p)]
+        # An isolated build fetches its tools anew for every attempt; what is here already serves as well.
+        in_place = [p for p in projects if environment.has_all(build_requirements(p))]
         isolated = [p for p in projects if p not in in_place]
         for these, options in ((in_place, ["--no-build-isolation"]), (isolated, [])):
             if these:
@@ -169,10 +173,6 @@ class Installer:
     def _origins(self, prepared: Prepared, modules: Sequence[str]) -> dict[str, str | None]:
         env = clean_environ(self.env, python_path=prepared.python_path)
         return ask(prepared.python, "origins", *modules, stop=self.stop, env=env, cwd=prepared.cwd)
-
-
-def _says_how_to_build(project: Path) -> bool:
-    return (project / "pyproject.toml").is_file()
 
 
 def _folders_of(modules: set[str], root: Path) -> list[Path]:

@@ -16,17 +16,13 @@ def environment() -> dict[str, Any]:
     folders = site.getsitepackages()
     if site.ENABLE_USER_SITE:
         folders.append(site.getusersitepackages())
-    tops = importlib.metadata.packages_distributions()
     return {
         "site_folders": [folder for folder in folders if Path(folder).is_dir()],
         "has_pip": importlib.util.find_spec("pip") is not None,
         "distributions": {
-            found.metadata["Name"]: {
-                "version": found.version,
-                "packages": sorted(top for top, names in tops.items() if found.metadata["Name"] in names),
-            }
-            for found in importlib.metadata.distributions()
-            if found.metadata["Name"] and found.version
+            name: _described(name, found)
+            for found in reversed(list(importlib.metadata.distributions()))  # the first of a name counts
+            if (name := found.metadata["Name"])
         },
     }
 
@@ -46,6 +42,12 @@ def installed(tree: str) -> dict[str, list[str]]:
 def origins(modules: list[str]) -> dict[str, str | None]:
     """Where the top-level package of each module would come from."""
     return {module: _origin(module.partition(".")[0]) for module in modules}
+
+
+def _described(name: str, found: importlib.metadata.Distribution) -> dict[str, Any]:
+    # Not packages_distributions(): it reads the list of all files of torch.
+    said = (found.read_text("top_level.txt") or "").split()
+    return {"version": found.version, "packages": said or [name.replace("-", "_")]}
 
 
 def _folder_of(found: importlib.metadata.Distribution) -> Path | None:

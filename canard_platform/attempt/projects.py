@@ -3,6 +3,9 @@
 import ast
 import tomllib
 from pathlib import Path
+from typing import Any
+
+from canard_platform.attempt.failures import AttemptFailure
 
 NOT_CODE = frozenset(
     {
@@ -43,19 +46,31 @@ def find_packages(root: Path) -> dict[str, Path]:
     return found
 
 
+def build_requirements(project: Path) -> list[str]:
+    """What it takes to build the project; setuptools where it does not say."""
+    said = _pyproject(project).get("build-system")
+    requires = said.get("requires") if isinstance(said, dict) else None
+    if isinstance(requires, list) and requires and all(isinstance(one, str) for one in requires):
+        return requires
+    return ["setuptools"]
+
+
 def _is_project(folder: Path) -> bool:
     if (folder / "setup.py").is_file():
         return True
     # A pyproject.toml may hold the settings of a formatter and nothing else.
-    try:
-        text = (folder / "pyproject.toml").read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return False
-    try:
-        said = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        return True  # pip says best what is wrong with it
+    said = _pyproject(folder)
     return "project" in said or "build-system" in said
+
+
+def _pyproject(folder: Path) -> dict[str, Any]:
+    path = folder / "pyproject.toml"
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:  # ValueError: no UTF-8, or no TOML
+        raise AttemptFailure(f"{path.parent.name}/{path.name}: {error}", retryable=False) from None
 
 
 def _registers(module: Path) -> bool:

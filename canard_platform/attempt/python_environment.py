@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from canard_platform.attempt import probe
@@ -40,7 +42,8 @@ class TrainerEnvironment:
     """Top-level packages by distribution."""
 
     def version(self, distribution: str) -> Version | None:
-        said = next((v for name, v in self.versions.items() if name.lower() == distribution), None)
+        wanted = canonicalize_name(distribution)
+        said = next((v for name, v in self.versions.items() if canonicalize_name(name) == wanted), None)
         try:
             return Version(said) if said else None
         except InvalidVersion:
@@ -64,11 +67,25 @@ class TrainerEnvironment:
             retryable=False,
         )
 
-    @property
-    def builds_setup_py(self) -> bool:
-        """Whether setuptools here is new enough to install a setup.py editable by itself."""
-        setuptools = self.version("setuptools")
-        if setuptools is None or setuptools < SETUPTOOLS_WITH_EDITABLE_WHEELS:
+    def has_all(self, requirements: Sequence[str]) -> bool:
+        """Whether these requirements of a build are met here already."""
+        try:
+            parsed = [Requirement(text) for text in requirements]
+        except InvalidRequirement:
+            return False
+        wanted = [one for one in parsed if one.marker is None or one.marker.evaluate()]
+        return all(self._meets(one) for one in wanted)
+
+    def _meets(self, requirement: Requirement) -> bool:
+        version = self.version(requirement.name)
+        if version is None or requirement.url or requirement.extras:
+            return False
+        if canonicalize_name(requirement.name) == "setuptools" and not self._builds_editable(version):
+            return False
+        return requirement.specifier.contains(version, prereleases=True)
+
+    def _builds_editable(self, setuptools: Version) -> bool:
+        if setuptools < SETUPTOOLS_WITH_EDITABLE_WHEELS:
             return False
         return setuptools >= SETUPTOOLS_WITHOUT_WHEEL or self.version("wheel") is not None
 

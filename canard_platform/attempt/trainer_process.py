@@ -1,6 +1,5 @@
 """The trainer as a process: started, asked to stop, made to stop."""
 
-import contextlib
 import logging
 import os
 import shlex
@@ -9,10 +8,9 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import psutil
-
 from canard_platform.attempt.commands import has_ended, kill_group
 from canard_platform.attempt.failures import AttemptFailure
+from canard_platform.executors.sessions import MARK, kill_marked
 
 log = logging.getLogger(__name__)
 
@@ -20,14 +18,23 @@ log = logging.getLogger(__name__)
 class TrainerProcess:
     """In a process group of its own within the attempt's session; its output goes to one file."""
 
-    def __init__(self, command: Sequence[str], *, cwd: Path, env: Mapping[str, str], log_file: Path) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        attempt_id: str,
+        cwd: Path,
+        env: Mapping[str, str],
+        log_file: Path,
+    ) -> None:
+        self._attempt_id = attempt_id
         log.info("%s", shlex.join(command))
         with log_file.open("ab") as output:
             try:
                 self._process = subprocess.Popen(
                     command,
                     cwd=cwd,
-                    env=env,
+                    env={**env, MARK: attempt_id},
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
@@ -52,15 +59,7 @@ class TrainerProcess:
 
     def end(self) -> int:
         """Leave nothing of it running, whether or not it ended by itself; returns its exit code."""
-        helpers = self._helpers()
         kill_group(self._process)
-        for helper in helpers:  # those that made a group of their own, as torchrun's workers do
-            with contextlib.suppress(psutil.NoSuchProcess):
-                helper.kill()
+        # Those that made a group of their own, as torchrun's workers do, carry the attempt's mark.
+        kill_marked(self._attempt_id)
         return self._process.returncode
-
-    def _helpers(self) -> list[psutil.Process]:
-        try:
-            return psutil.Process(self._process.pid).children(recursive=True)
-        except psutil.NoSuchProcess:
-            return []
