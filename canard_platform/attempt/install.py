@@ -38,6 +38,9 @@ _NETWORK = re.compile(
     r"|HTTP error 5\d\d|5\d\d Server Error"
 )
 
+_NEEDS = re.compile(r"^ +(\S+ \S+ depends on .+?)(?: and python_version.*)?$", re.MULTILINE)
+_HOLDS = re.compile(r"^ +The user requested \(constraint\) (.+)$", re.MULTILINE)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
@@ -199,8 +202,21 @@ def _pip_failed(projects: Sequence[Path], said: str) -> AttemptFailure:
         return AttemptFailure(
             f"installing {names}: {reason}", retryable=True, detail="\n".join(lines[-MOST_PIP_LINES:])
         )
-    errors = [line.strip() for line in lines if line.lower().lstrip().startswith("error:")]
-    reason = errors[-1] if errors else "pip failed"
+    reason = _conflict(lines) or _last_error(lines) or "pip failed"
     return AttemptFailure(
         f"installing {names}: {reason}", retryable=False, detail="\n".join(lines[-MOST_PIP_LINES:])
     )
+
+
+def _conflict(lines: Sequence[str]) -> str | None:
+    """What the project needs and what the trainer's environment holds fast."""
+    text = "\n".join(lines)
+    needs, holds = _NEEDS.findall(text), _HOLDS.findall(text)
+    if not holds:
+        return None
+    return f"{'; '.join(needs) or 'it'}, but the trainer's environment has {', '.join(holds)}"
+
+
+def _last_error(lines: Sequence[str]) -> str | None:
+    errors = [line.strip() for line in lines if line.lower().lstrip().startswith("error:")]
+    return errors[-1] if errors else None
