@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -62,6 +62,20 @@ def stop_platform(process: "subprocess.Popen[bytes]") -> None:
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(timeout=STOP_S)
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., ServedPlatform]]:
+    """`start_platform`; what it started is stopped after the test."""
+    started: list[ServedPlatform] = []
+
+    def serve_one(home: Path, *options: str) -> ServedPlatform:
+        started.append(start_platform(home, *options))
+        return started[-1]
+
+    yield serve_one
+    for served in started:
+        stop_platform(served.process)
 
 
 @pytest.fixture(scope="session")
