@@ -10,7 +10,7 @@ from canard.errors import AuthenticationError, CanardError, LeaseLostError
 from canard.wire import AttemptReport, AttemptSpec
 from canard_platform.attempt.api import AttemptApi, patiently
 from canard_platform.attempt.checkout import Source, check_out
-from canard_platform.attempt.delivery import deliver
+from canard_platform.attempt.delivery import deliver, keep
 from canard_platform.attempt.events import EventSender
 from canard_platform.attempt.failures import AttemptFailure
 from canard_platform.attempt.folders import Folders
@@ -91,17 +91,17 @@ class _Attempt:
         self.results = Results(self.folders, self.uploader)
 
     def run(self) -> int:
-        self.folders.output.mkdir(parents=True, exist_ok=True)
         self.events.start()
         self.uploader.start()
         report = self._carried_out()
         if not self.stop.lost.is_set():
             # On disk before the deliveries, which may take as long as the platform is away.
-            write_private(self.folders.report, report.model_dump_json(indent=2) + "\n")
+            keep(report, self.folders.report)
         return self._hand_over(report)
 
     def _carried_out(self) -> AttemptReport:
         try:
+            self.folders.output.mkdir(parents=True, exist_ok=True)
             prepared = self._with_code() if self.spec.config.get("code_url") else self._without_code()
             return self._run_trainer(prepared, self._checkpoint())
         except Stopped:

@@ -15,12 +15,20 @@ PATIENCE_S = 24 * 3600.0
 """A platform that is away for longer has given the task to others, or is not coming back."""
 
 
+def keep(report: AttemptReport, record: Path) -> None:
+    """Write the report down; a full disk must not keep it from being told."""
+    try:
+        write_private(record, report.model_dump_json(indent=2) + "\n")
+    except OSError as error:
+        log.error("the report could not be kept: %s", error)
+
+
 def deliver(
     report: AttemptReport, api: AttemptApi, stop: StopOrder, *, record: Path, longest_wait_s: float
 ) -> bool:
     """Whether the platform took it. The lease being lost is the one good reason not to."""
     while not stop.lost.is_set():
-        write_private(record, report.model_dump_json(indent=2) + "\n")
+        keep(report, record)
         try:
             patiently(stop.lost, longest_wait_s=longest_wait_s, total_s=PATIENCE_S)(api.commit, report)
         except LeaseLostError as error:

@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 from attempts import eventually, is_running
 from repositories import Repository
+from sqlalchemy import update
+from stage import Stage
+
+from canard_platform.store.tables import Task
 
 PLAIN_MODULE = {"hover.py": "import gymnasium\ngymnasium.register('Hover-v0', entry_point=object)\n"}
 
@@ -152,6 +156,29 @@ def test_a_repository_of_plain_modules_is_used_as_it_lies(fast_stage, start, sta
     assert runner.wait() == 0, runner.log
     assert "--import hover" in runner.log
     assert runner.task["status"] == "completed"
+
+
+def test_a_commit_that_another_attempt_has_pinned_meanwhile_wins(
+    fast_stage, start, standin, repository, relay
+):
+    """Two tasks of a run look a branch up at once, and it moves in between."""
+    repository.commit(PLAIN_MODULE)
+    config = {"task_name": "done", "code_url": repository.url}
+    slug = fast_stage.submit(training_config=config)["slug"]
+    pin(fast_stage, None)
+    relay.on_bytes = lambda sent: pin(fast_stage, "1" * 40) if b'"code_commit":"' in sent else None
+
+    runner = start(fast_stage, trainer_python=standin, api_url=relay.url, slug=slug)
+
+    assert runner.wait() == 0, runner.log
+    assert json.loads((runner.folder / "report.json").read_text())["outcome"] == "preempted"
+    assert not (runner.folder / "trainer.log").exists()
+    assert runner.task["status"] == "queued"
+
+
+def pin(stage: Stage, commit: str | None) -> None:
+    with stage.services.database.write() as session:
+        session.execute(update(Task).values(code_commit=commit))
 
 
 def test_a_trainer_that_cannot_be_executed_is_named(fast_stage, start):
