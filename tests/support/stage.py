@@ -65,7 +65,9 @@ class Stage:
             uvicorn.Config(create_app(self.services), log_config=None, lifespan="off")
         )
         self._thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.socket]})
-        self.http = httpx.Client(base_url=f"{self.url}/v1", headers=self.key_of("local"), trust_env=False)
+        self.http = httpx.Client(
+            base_url=f"{self.url}/v1", headers=self.key_of("local"), trust_env=False, timeout=60
+        )
         if self.serves:
             self._thread.start()
             assert self.http.get("/health").status_code == 200
