@@ -102,8 +102,11 @@ class _Attempt:
     def _carried_out(self) -> AttemptReport:
         try:
             self.folders.output.mkdir(parents=True, exist_ok=True)
+            # First: its URL is short-lived, and a checkout with an install may not be.
+            checkpoint = self._checkpoint()
             prepared = self._with_code() if self.spec.config.get("code_url") else self._without_code()
-            return self._run_trainer(prepared, self._checkpoint())
+            self.heartbeats.phase = "starting"
+            return self._run_trainer(prepared, checkpoint)
         except Stopped:
             return report_of_stop(self.stop.reason)
         except AttemptFailure as failure:
@@ -139,7 +142,6 @@ class _Attempt:
         return installer.prepare(checkout.tree)
 
     def _checkpoint(self) -> Path | None:
-        self.heartbeats.phase = "starting"
         if self.spec.mode == "physics":
             return None
         finder = CheckpointFinder(

@@ -85,7 +85,7 @@ def test_a_runner_whose_task_was_given_away_kills_its_trainer_and_writes_nothing
 ):
     runner = start(fast_stage, trainer_python=standin, task_name="deaf")
     pids = runner.pids()
-    before = runner.paths
+    before = eventually(lambda: runner.paths)  # the config, delivered while the trainer starts
 
     answer = runner.worker.commit("preempted")  # as a reaper would end it
     assert answer.status_code == 204
