@@ -1,7 +1,6 @@
 """The main entry point: submit runs, look at them, fetch what they made."""
 
 import itertools
-import os
 import re
 import sys
 import uuid
@@ -32,6 +31,7 @@ from canard.models import (
     TrainingConfig,
     unknown_field_message,
 )
+from canard.paths import absolute_if_it_is_a_path
 from canard.retries import Patience
 from canard.run_handle import RunHandle
 from canard.wire import Artifact, ArtifactType, ArtifactUrl, Page, RunCreate
@@ -309,7 +309,7 @@ class Client:
                 field="code_url",
             )
         for name in ("code_url", "checkpoint_url"):
-            fields[name] = _absolute_if_it_is_a_path(fields.get(name))
+            fields[name] = absolute_if_it_is_a_path(fields.get(name))
         try:
             return TrainingConfig(**fields)
         except ValidationError as error:
@@ -429,14 +429,3 @@ def _sweep_configs(sweep_params: dict[str, list[Any]] | None) -> list[SweepConfi
         except ValidationError as error:
             raise invalid_request(error, prefix=field) from error
     return sweeps or None
-
-
-def _absolute_if_it_is_a_path(url: Any) -> Any:
-    """A path on this machine means the same to the platform only when it is absolute."""
-    if not isinstance(url, str | os.PathLike):
-        return url
-    text = os.fspath(url)
-    if not isinstance(text, str) or not text or "://" in text:
-        return text
-    path = Path(text).expanduser()
-    return str(path.absolute()) if path.exists() else text

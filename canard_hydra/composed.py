@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from canard.paths import absolute_if_it_is_a_path
 from canard_hydra.errors import ExperimentError
 from canard_hydra.exact_text import TEXT_KEYS, exact_text
 from canard_hydra.fields import CONTROL_KEYS, KNOWN_KEYS, RUN_FIELDS, SECTIONS, nearest_key, training_fields
@@ -56,7 +56,7 @@ def make_plain(
     fields = training_fields(values)
     for name in PATH_FIELDS:
         if name in fields:
-            fields[name] = _absolute_if_it_is_a_path(fields[name])
+            fields[name] = absolute_if_it_is_a_path(fields[name])
     return Composed(
         overrides=tuple(overrides),
         fields=fields,
@@ -132,11 +132,3 @@ def _strings(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for item in value:
             yield from _strings(item)
-
-
-def _absolute_if_it_is_a_path(url: Any) -> Any:
-    """A path of this machine means the same to its platform only when it is absolute."""
-    if not isinstance(url, str) or not url or "://" in url:
-        return url
-    path = Path(url).expanduser()
-    return str(path.absolute()) if path.exists() else url
