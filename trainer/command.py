@@ -19,7 +19,6 @@ from trainer.errors import (
     DIVERGED,
     DONE,
     INTERRUPTED,
-    PREEMPTED,
     WRONG_CONFIG,
     ConfigurationError,
     DivergenceError,
@@ -148,6 +147,3 @@ def _failed(events: EventLog, error: Exception, code: int, **fields: object) -> 
     events.emit("failed", error_type=type(error).__name__, message=message, exit_code=code, **fields)
     print(f"trainer: {message}", file=sys.stderr)  # noqa: T201
     return code
-
-
-__all__ = ["DONE", "PREEMPTED", "main"]

@@ -13,7 +13,6 @@ from trainer.events import EventLog
 from trainer.modules import import_modules
 from trainer.simulators import make_simulator, simulator_of, start_app
 from trainer.stop import StopRequest
-from trainer.summary import NAME as SUMMARY
 from trainer.summary import write_summary
 
 if TYPE_CHECKING:
@@ -238,6 +237,3 @@ def _measured(training: "Training", startup_s: float, fps: float | None) -> dict
         "iteration_s": statistics.median(times[1:] or times),
         "env_steps_per_s": fps,
     }
-
-
-__all__ = ["SUMMARY", "run_physics", "run_training"]

@@ -89,7 +89,7 @@ class Training:
                 self.events.emit("iteration", **report.as_event())
                 if self._save_is_due():
                     self.save()
-            self._save_unless_saved()  # resumed when it was done already: the result is this output's too
+            self._save_unless_saved()  # also when it was done before it was resumed: this output has it too
         finally:
             scalars.close()
 
@@ -186,11 +186,7 @@ class Training:
 
     def _save_is_due(self) -> bool:
         interval = max(1, min(LARGEST_SAVE_INTERVAL, self.config.max_iterations // SAVES_PER_TASK))
-        return (
-            self.iteration % interval == 0
-            or self.iteration == self.config.max_iterations
-            or time.monotonic() - self._last_save > SAVE_EVERY_S
-        )
+        return self.iteration % interval == 0 or time.monotonic() - self._last_save > SAVE_EVERY_S
 
     def _save_unless_saved(self) -> None:
         if self.iteration and (not self.saved or self.saved[-1].iteration != self.iteration):

@@ -8,7 +8,7 @@ from sqlalchemy import case, func, select, tuple_
 from sqlalchemy.orm import Session, defer
 
 from canard.errors import RunNotFoundError, TaskNotFoundError
-from canard_platform.store.tables import Attempt, Run, Task, User
+from canard_platform.store.tables import Run, Task, User
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,10 +89,6 @@ def user_name(session: Session, user_id: int) -> str:
 def members_of(session: Session, run_id: int) -> list[dict[str, object]]:
     """The deltas of a run that was submitted with explicit tasks."""
     return list(session.scalars(select(Task.params).where(Task.run_id == run_id).order_by(Task.index)))
-
-
-def attempts_of(session: Session, task_id: int) -> list[Attempt]:
-    return list(session.scalars(select(Attempt).where(Attempt.task_id == task_id).order_by(Attempt.number)))
 
 
 def slug_of(session: Session, run_id: int) -> str:
