@@ -73,7 +73,9 @@ def default_agent_cfg(
     }
 
 
-def agent_cfg_of(config: TrainingConfig, base: dict[str, Any]) -> dict[str, Any]:
+def agent_cfg_of(
+    config: TrainingConfig, base: dict[str, Any], *, multi_gpu: dict[str, int] | None = None
+) -> dict[str, Any]:
     """A fresh agent configuration: the task's, with the fields that the user set in place.
 
     Raises:
@@ -92,7 +94,7 @@ def agent_cfg_of(config: TrainingConfig, base: dict[str, Any]) -> dict[str, Any]
         cfg["actor"]["activation"] = cfg["critic"]["activation"] = config.activation
     if config.init_noise_std is not None:
         _distribution(cfg)["init_std"] = config.init_noise_std
-    cfg["multi_gpu"] = None
+    cfg["multi_gpu"] = multi_gpu
     _refuse_what_rsl_rl_takes_silently(cfg, config)
     return cfg
 

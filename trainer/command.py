@@ -14,6 +14,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from canard.models import PhysicsConfig, TrainingConfig
+from trainer import launcher
 from trainer.errors import (
     CRASHED,
     DIVERGED,
@@ -24,6 +25,7 @@ from trainer.errors import (
     DivergenceError,
 )
 from trainer.events import EventLog
+from trainer.ranks import Ranks
 from trainer.stop import StopRequest
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
@@ -40,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     args = parser.parse_args(said[1:] if physics else said)
     try:
         args.output.mkdir(parents=True, exist_ok=True)
-        events = EventLog(args.output / "events.jsonl")
+        ranks = Ranks.of(os.environ)
+        events = EventLog(args.output / "events.jsonl", failures_only=not ranks.is_first)
     except OSError as error:
         sys.exit(_cannot_write(args.output, error))
     stop = StopRequest()
@@ -110,6 +113,8 @@ def _run(
     if physics:
         return task.run_physics(_read(args.config, PhysicsConfig), args, events, stop, at_end=at_end)
     config = _read(args.config, TrainingConfig)
+    if config.gpu_count > 1 and not launcher.is_a_rank():
+        return launcher.launch(config.gpu_count, events, stop)
     return task.run_training(config, args, events, stop, started=started, at_end=at_end)
 
 
@@ -136,6 +141,8 @@ def _guarded(run: Callable[[], int], events: EventLog) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except DivergenceError as error:
+        if not Ranks.of(os.environ).is_first:
+            return DIVERGED  # as all ranks do, and the first tells it
         return _failed(events, error, DIVERGED, iteration=error.iteration, term=error.term)
     except Exception as error:  # the process ends here, and the reason must be in the events
         traceback.print_exc()
@@ -144,6 +151,8 @@ def _guarded(run: Callable[[], int], events: EventLog) -> int:
 
 def _failed(events: EventLog, error: Exception, code: int, **fields: object) -> int:
     message = str(error) or type(error).__name__
-    events.emit("failed", error_type=type(error).__name__, message=message, exit_code=code, **fields)
+    # Of several ranks the first to fail tells why; the others lost contact to it.
+    if not (launcher.is_a_rank() and events.has_failure()):
+        events.emit("failed", error_type=type(error).__name__, message=message, exit_code=code, **fields)
     print(f"trainer: {message}", file=sys.stderr)  # noqa: T201
     return code

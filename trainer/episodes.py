@@ -18,6 +18,8 @@ class EpisodeStatistics:
         self._lengths: deque[float] = deque(maxlen=WINDOW)
         self._return_so_far = torch.zeros(num_envs, device=device)
         self._length_so_far = torch.zeros(num_envs, device=device)
+        self._steps: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
+        """Of this iteration: returns, lengths and dones after each env step."""
         self.first_mean_reward: float | None = None
         self.best_mean_reward: float | None = None
 
@@ -33,18 +35,19 @@ class EpisodeStatistics:
 
     def add_step(self, rewards: torch.Tensor, dones: torch.Tensor) -> None:
         """Rewards and dones of one env step, each (num_envs,)."""
-        self._return_so_far += rewards
-        self._length_so_far += 1
-        done = (dones > 0).nonzero().flatten()
-        if not len(done):
-            return
-        self._returns.extend(self._return_so_far[done].tolist())
-        self._lengths.extend(self._length_so_far[done].tolist())
-        self._return_so_far[done] = 0
-        self._length_so_far[done] = 0
+        done = dones > 0
+        returns, lengths = self._return_so_far + rewards, self._length_so_far + 1
+        # Which are done is asked once an iteration: asking in each step would wait for the GPU in each.
+        self._steps.append((returns, lengths, done))
+        self._return_so_far = returns.masked_fill(done, 0)
+        self._length_so_far = lengths.masked_fill(done, 0)
 
     def close_iteration(self) -> None:
-        """Take the mean of this iteration into first and best."""
+        """Take the episodes that finished in this iteration, and their mean into first and best."""
+        returns, lengths, done = (torch.stack(parts) for parts in zip(*self._steps, strict=True))
+        self._steps.clear()
+        self._returns.extend(returns[done].tolist())
+        self._lengths.extend(lengths[done].tolist())
         mean = self.mean_reward
         if mean is None:
             return

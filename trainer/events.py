@@ -9,23 +9,38 @@ from typing import Any
 
 
 class EventLog:
-    """Appends to one file; each line reaches the file before `emit` returns."""
+    """Appends to one file; each line reaches the file before `emit` returns.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        failures_only: for a rank beside the first, which tells nothing but its own end.
+    """
+
+    def __init__(self, path: Path, *, failures_only: bool = False) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        torn = _ends_within_a_line(path)
+        torn = not failures_only and _ends_within_a_line(path)
+        self._path = path
+        self._failures_only = failures_only
+        self._start = path.stat().st_size if path.exists() else 0
         self._file = path.open("a", encoding="utf-8")
         if torn:
             self._file.write("\n")
 
     def emit(self, event: str, **fields: Any) -> None:
         """Write one event. A number that JSON cannot say becomes null; `nonfinite` lists its key."""
+        if self._failures_only and event != "failed":
+            return
         said, nonfinite = finite_only(fields)
         line: dict[str, Any] = {"event": event, "time": datetime.now(UTC).isoformat(), **said}
         if nonfinite:
             line["nonfinite"] = nonfinite
         self._file.write(json.dumps(line, allow_nan=False) + "\n")
         self._file.flush()
+
+    def has_failure(self) -> bool:
+        """Whether a process has told a failure here since this log was opened."""
+        with self._path.open(encoding="utf-8") as file:
+            file.seek(self._start)
+            return any('"event": "failed"' in line for line in file)
 
     def close(self) -> None:
         self._file.close()

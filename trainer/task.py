@@ -1,6 +1,7 @@
 """One task from config to summary: the order in which things are checked, built, run and written."""
 
 import argparse
+import os
 import secrets
 import statistics
 import time
@@ -11,6 +12,7 @@ from canard.models import PhysicsConfig, TrainingConfig
 from trainer.errors import DONE, PREEMPTED, ConfigurationError, Preempted
 from trainer.events import EventLog
 from trainer.modules import import_modules
+from trainer.ranks import Ranks
 from trainer.simulators import make_simulator, simulator_of, start_app
 from trainer.stop import StopRequest
 from trainer.summary import write_summary
@@ -35,10 +37,13 @@ def run_training(
     """
     if args.dry_run is not None:
         config = _shortened(config, args.dry_run)
-    app = start_app(config.task_name, device=lambda: device_of(args.device), video=config.video_enabled)
+    ranks = Ranks.of(os.environ)
+    if ranks.size != config.gpu_count:
+        raise ConfigurationError(f"gpu_count: {config.gpu_count}, and {ranks.size} ranks were started")
+    app = start_app(config.task_name, device=lambda: ranks.device(args.device), video=config.video_enabled)
     import_modules(args.modules)
     simulator_name = simulator_of(config.task_name)
-    training = _built(config, simulator_name, args, events, stop, app=app)
+    training = _built(config, simulator_name, args, events, stop, ranks=ranks, app=app)
     at_end.callback(training.simulator.close)
     startup_s = time.monotonic() - started
     if config.video_enabled:
@@ -48,6 +53,8 @@ def run_training(
         training.learn()
     except Preempted:
         return PREEMPTED
+    if not ranks.is_first:
+        return DONE
     if args.dry_run is None:
         _export_policy(training, events)
     _summarize(training, startup_s, time.monotonic() - started, dry_run=args.dry_run is not None)
@@ -59,6 +66,7 @@ def run_physics(
     config: PhysicsConfig, args: argparse.Namespace, events: EventLog, stop: StopRequest, *, at_end: ExitStack
 ) -> int:
     """Step; returns the exit code."""
+    device_of = Ranks().device
     app = start_app(config.task_name, device=lambda: device_of(args.device), video=False)
     import_modules(args.modules)
     name = simulator_of(config.task_name)
@@ -128,6 +136,7 @@ def _built(
     events: EventLog,
     stop: StopRequest,
     *,
+    ranks: Ranks,
     app: object,
 ) -> "Training":
     from trainer import checkpoints, randomness
@@ -135,16 +144,17 @@ def _built(
     from trainer.simulators.simulator import TaskRequest
     from trainer.training import Training
 
-    seed = config.seed if config.seed is not None else secrets.randbits(31)
-    device = device_of(args.device)
+    device = ranks.device(args.device)
+    ranks.join(device)
+    [seed, *_] = ranks.all_gathered(config.seed if config.seed is not None else secrets.randbits(31))
     contents = checkpoints.load(args.resume) if args.resume is not None else None
     done = checkpoints.iteration_of(contents) if contents is not None else 0
-    randomness.seed_all(seed)
+    randomness.seed_all(seed + ranks.rank)
     request = TaskRequest(
         task_name=config.task_name,
         num_envs=config.num_envs,
         # Environments whose state cannot be put back start new episodes, not those of the beginning again.
-        seed=randomness.later_seed(seed, iterations_done=done),
+        seed=randomness.later_seed(seed + ranks.rank, iterations_done=done),
         device=device,
         reward_weights=config.reward_weights or {},
         video=config.video_enabled,
@@ -153,8 +163,10 @@ def _built(
     )
     simulator = make_simulator(simulator_name, request)
     stop.install()  # again: a simulator's own handler would end the process without a checkpoint
-    cfg = agent_cfg_of(config, simulator.agent_cfg)
-    training = Training(config, simulator, cfg, device=device, output=args.output, events=events, stop=stop)
+    cfg = agent_cfg_of(config, simulator.agent_cfg, multi_gpu=ranks.rsl_rl_cfg())
+    training = Training(
+        config, simulator, cfg, device=device, output=args.output, events=events, stop=stop, ranks=ranks
+    )
     if contents is not None:
         training.resume(contents, name=args.resume.name)
     events.emit(
@@ -169,18 +181,6 @@ def _built(
         resumed_from=str(args.resume) if args.resume is not None else None,
     )
     return training
-
-
-def device_of(asked: str) -> str:
-    import torch
-
-    if asked == "auto":
-        return "cuda:0" if torch.cuda.is_available() else "cpu"
-    if asked == "cuda":
-        if not torch.cuda.is_available():
-            raise ConfigurationError("--device cuda: torch sees no GPU in this environment")
-        return "cuda:0"
-    return asked
 
 
 def _export_policy(training: "Training", events: EventLog) -> None:
@@ -199,7 +199,7 @@ def _summarize(training: "Training", startup_s: float, wall_s: float, *, dry_run
     best, last = training.best_checkpoint, training.saved[-1] if training.saved else None
     reports = training.reports
     learned_s = sum(report.iteration_s for report in reports)
-    env_steps = training.num_steps * training.env.num_envs * len(reports)
+    env_steps = training.env_steps_per_iteration * len(reports)
     fps = env_steps / learned_s if learned_s else None
     mean_length = training.episodes.mean_length
     write_summary(

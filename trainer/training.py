@@ -4,10 +4,12 @@ rsl-rl's own runner repeats an iteration after a resume, counts "N more", and sa
 the environment; this loop counts iterations done and ends at a total.
 """
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
@@ -20,6 +22,7 @@ from trainer.checkpoints import SavedCheckpoint
 from trainer.episodes import EpisodeStatistics
 from trainer.errors import DivergenceError, Preempted
 from trainer.events import EventLog
+from trainer.ranks import Ranks
 from trainer.report import IterationReport
 from trainer.scalars import Scalars
 from trainer.simulators.simulator import Simulator
@@ -36,6 +39,7 @@ class Training:
     Args:
         agent_cfg: rsl-rl's configuration, already merged; see `trainer.agent`.
         output: folder that everything is written under.
+        ranks: this process among those that train the task; only the first writes.
     """
 
     def __init__(
@@ -48,6 +52,7 @@ class Training:
         output: Path,
         events: EventLog,
         stop: StopRequest,
+        ranks: Ranks,
     ) -> None:
         self.config = config
         self.simulator = simulator
@@ -56,14 +61,18 @@ class Training:
         self.output = output
         self.events = events
         self.stop = stop
+        self.ranks = ranks
         self.num_steps: int = agent_cfg["num_steps_per_env"]
         self.alg = PPO.construct_algorithm(self.env.get_observations(), self.env, agent_cfg, device)
+        if ranks.size > 1:
+            self.alg.broadcast_parameters()
         self.episodes = EpisodeStatistics(self.env.num_envs, device)
         self.iteration = 0
         self.env_steps = 0
         self.saved: list[SavedCheckpoint] = []
         self.reports: list[IterationReport] = []
-        self._task_scalars: dict[str, list[float]] = {}
+        self._task_scalars: dict[str, list[torch.Tensor | float]] = {}
+        self._saved_iteration = 0
         self._last_save = time.monotonic()
 
     def learn(self) -> None:
@@ -73,25 +82,31 @@ class Training:
             Preempted: a stop was requested; the iteration was finished and saved.
             DivergenceError: a number is not finite; the last checkpoint is the last good one.
         """
-        scalars = Scalars(self.output, start=self.iteration)
+        scalars = Scalars(self.output, start=self.iteration) if self.ranks.is_first else None
         self.alg.train_mode()
         if self.simulator.start_at_random_episode_lengths and self.iteration == 0:
             self._spread_episode_ages()
         observations = self.env.get_observations().to(self.device)
         try:
             while self.iteration < self.config.max_iterations:
-                if self.stop.requested:
+                if self.ranks.any(self.stop.requested):
                     self._save_unless_saved()
                     raise Preempted
                 observations, report = self._iterate(observations)
                 self.reports.append(report)
-                scalars.add(report)
+                if scalars is not None:
+                    scalars.add(report)
                 self.events.emit("iteration", **report.as_event())
-                if self._save_is_due():
+                if self.ranks.any(self._save_is_due()):
                     self.save()
             self._save_unless_saved()  # also when it was done before it was resumed: this output has it too
         finally:
-            scalars.close()
+            if scalars is not None:
+                scalars.close()
+
+    @property
+    def env_steps_per_iteration(self) -> int:
+        return self.num_steps * int(self.env.num_envs) * self.ranks.size
 
     def _spread_episode_ages(self) -> None:
         ages = torch.randint_like(self.env.episode_length_buf, high=int(self.env.max_episode_length))
@@ -99,16 +114,17 @@ class Training:
 
     def _iterate(self, observations: TensorDict) -> tuple[TensorDict, IterationReport]:
         start = time.perf_counter()
-        with self._naming_nonfinite_numbers():
+        with self.ranks.diverging_together(), self._naming_nonfinite_numbers():
             observations = self._roll_out(observations)
         collected = time.perf_counter()
         losses = self.alg.update()
         learned = time.perf_counter()
 
         self.iteration += 1
-        self.env_steps += self.num_steps * self.env.num_envs
+        self.env_steps += self.env_steps_per_iteration
         self.episodes.close_iteration()
-        self._refuse_nonfinite_update(losses)
+        with self.ranks.diverging_together():
+            self._refuse_nonfinite_update(losses)
         return observations, self._report(losses, collected - start, learned - collected)
 
     def _roll_out(self, observations: TensorDict) -> TensorDict:
@@ -142,32 +158,41 @@ class Training:
 
     def _refuse_nonfinite_rollout(self, observations: TensorDict) -> None:
         # Observations first: a bad one makes the value of its step bad, and by it the reward.
-        for seen in (self.alg.storage.observations, observations):
-            named = {f"observation {name}": tensor for name, tensor in seen.items()}
-            self._refuse_nonfinite(named, self.iteration + 1)
-        self._refuse_nonfinite({"reward": self.alg.storage.rewards}, self.iteration + 1)
+        named = [
+            (f"observation {name}", tensor)
+            for seen in (self.alg.storage.observations, observations)
+            for name, tensor in seen.items()
+        ]
+        self._refuse_nonfinite([*named, ("reward", self.alg.storage.rewards)], self.iteration + 1)
 
     def _refuse_nonfinite_update(self, losses: dict[str, float]) -> None:
-        self._refuse_nonfinite(
-            {f"{name} loss": torch.tensor(value) for name, value in losses.items()}, self.iteration
-        )
-        for network, model in (("actor", self.alg.actor), ("critic", self.alg.critic)):
-            named = {f"{network} parameter {name}": parameter for name, parameter in model.named_parameters()}
-            self._refuse_nonfinite(named, self.iteration)
+        for name, value in losses.items():
+            if not math.isfinite(value):
+                raise DivergenceError(iteration=self.iteration, term=f"{name} loss")
+        parameters = [
+            (f"{network} parameter {name}", parameter)
+            for network, model in (("actor", self.alg.actor), ("critic", self.alg.critic))
+            for name, parameter in model.named_parameters()
+        ]
+        self._refuse_nonfinite(parameters, self.iteration)
 
-    def _refuse_nonfinite(self, tensors: dict[str, torch.Tensor], iteration: int) -> None:
-        for term, tensor in tensors.items():
-            if not finite(tensor):
-                raise DivergenceError(iteration=iteration, term=term)
+    def _refuse_nonfinite(self, named: list[tuple[str, torch.Tensor]], iteration: int) -> None:
+        floating = [(term, tensor) for term, tensor in named if tensor.is_floating_point()]
+        # Together: asking each one would wait for the GPU each time.
+        finite = torch.stack([torch.isfinite(tensor).all() for _, tensor in floating])
+        if not finite.all():
+            term, _ = floating[int(finite.logical_not().nonzero()[0])]
+            raise DivergenceError(iteration=iteration, term=term)
 
     def _note_task_scalars(self, extras: dict[str, Any]) -> None:
         for name, value in (extras.get("log") or extras.get("episode") or {}).items():
             tag = name if "/" in name else f"Episode/{name}"
-            number = value.float().mean().item() if torch.is_tensor(value) else float(value)
+            # Read at the end of the iteration: reading one now would wait for the GPU in each step.
+            number = value.float().mean() if torch.is_tensor(value) else float(value)
             self._task_scalars.setdefault(tag, []).append(number)
 
     def _report(self, losses: dict[str, float], collection_s: float, learning_s: float) -> IterationReport:
-        task_scalars = {tag: sum(values) / len(values) for tag, values in self._task_scalars.items()}
+        task_scalars = {tag: _mean(values) for tag, values in self._task_scalars.items()}
         self._task_scalars.clear()
         return IterationReport(
             iteration=self.iteration,
@@ -177,7 +202,7 @@ class Training:
             mean_episode_length=self.episodes.mean_length,
             collection_s=collection_s,
             learning_s=learning_s,
-            env_steps_per_s=self.num_steps * self.env.num_envs / (collection_s + learning_s),
+            env_steps_per_s=self.env_steps_per_iteration / (collection_s + learning_s),
             learning_rate=float(self.alg.learning_rate),
             action_std=self.alg.get_policy().output_std.mean().item(),
             losses={name: float(value) for name, value in losses.items()},
@@ -189,17 +214,23 @@ class Training:
         return self.iteration % interval == 0 or time.monotonic() - self._last_save > SAVE_EVERY_S
 
     def _save_unless_saved(self) -> None:
-        if self.iteration and (not self.saved or self.saved[-1].iteration != self.iteration):
+        if self.iteration and self._saved_iteration != self.iteration:
             self.save()
 
-    def save(self) -> SavedCheckpoint:
-        """Write a checkpoint of the iterations done, and say so."""
+    def save(self) -> None:
+        """Write a checkpoint of the iterations done, and say so. All ranks have to call it."""
+        self._saved_iteration, self._last_save = self.iteration, time.monotonic()
+        worlds = self.ranks.all_gathered(self._world())
+        if self.ranks.is_first:
+            self._write(worlds)
+        self.ranks.wait()  # for the file: a rank that left earlier would be taken for one that failed
+
+    def _write(self, worlds: list[dict[str, Any]]) -> None:
         mean_reward = self.episodes.mean_reward
         saved = checkpoints.save(
-            self.output, iteration=self.iteration, mean_reward=mean_reward, contents=self._contents()
+            self.output, iteration=self.iteration, mean_reward=mean_reward, contents=self._contents(worlds)
         )
         self.saved.append(saved)
-        self._last_save = time.monotonic()
         self.events.emit(
             "checkpoint",
             iteration=saved.iteration,
@@ -208,7 +239,6 @@ class Training:
             size_bytes=saved.size_bytes,
             mean_reward=saved.mean_reward,
         )
-        return saved
 
     @property
     def best_checkpoint(self) -> SavedCheckpoint | None:
@@ -216,11 +246,23 @@ class Training:
         known = [saved for saved in self.saved if saved.mean_reward is not None]
         return max(known, key=lambda saved: (saved.mean_reward, saved.iteration), default=None)
 
-    def _contents(self) -> dict[str, Any]:
+    def _world(self) -> dict[str, Any]:
+        """What this rank has that no other has: its environments, their episodes, its random generators."""
+        world: dict[str, Any] = checkpoints.on_cpu(
+            {
+                "episodes": self.episodes.state_dict(),
+                "randomness": randomness.state_dict(),
+                "simulator_state": self.simulator.state_dict(),
+            }
+        )
+        return world
+
+    def _contents(self, worlds: list[dict[str, Any]]) -> dict[str, Any]:
+        steps = self.env_steps // (self.env.num_envs * self.ranks.size)
         return {
             **self.alg.save(),
             "iter": self.iteration,
-            "infos": {"env_state": {"common_step_counter": self.env_steps // self.env.num_envs}},
+            "infos": {"env_state": {"common_step_counter": steps}},
             checkpoints.OUR_KEY: {
                 "version": checkpoints.OUR_VERSION,
                 "iteration": self.iteration,
@@ -229,9 +271,8 @@ class Training:
                 "simulator": self.simulator.name,
                 "num_envs": self.env.num_envs,
                 "learning_rate_asked": self.config.learning_rate,
-                "episodes": self.episodes.state_dict(),
-                "randomness": randomness.state_dict(),
-                "simulator_state": self.simulator.state_dict(),
+                **worlds[0],
+                "other_ranks": worlds[1:],
             },
         }
 
@@ -257,7 +298,11 @@ class Training:
         self._take_learning_rate(ours["learning_rate_asked"])
 
     def _restore_world(self, ours: dict[str, Any]) -> None:
-        state = ours["simulator_state"]
+        worlds = [ours, *ours.get("other_ranks", [])]
+        world = worlds[self.ranks.rank] if self.ranks.rank < len(worlds) else None
+        if world is None:
+            return  # more GPUs than before: this one starts with new episodes
+        state = world["simulator_state"]
         same = (
             state is not None
             and ours["simulator"] == self.simulator.name
@@ -265,9 +310,9 @@ class Training:
             and ours["num_envs"] == self.env.num_envs
         )
         self.episodes.load_state_dict(
-            ours["episodes"], same_episodes=same and self.simulator.resumes_within_episodes
+            world["episodes"], same_episodes=same and self.simulator.resumes_within_episodes
         )
-        randomness.load_state_dict(ours["randomness"])
+        randomness.load_state_dict(world["randomness"])
         if same:
             self.simulator.load_state_dict(state)
         elif ours["task_name"] != self.config.task_name:
@@ -289,5 +334,8 @@ class Training:
         self.events.emit("warning", message=message)
 
 
-def finite(tensor: torch.Tensor) -> bool:
-    return not tensor.is_floating_point() or bool(torch.isfinite(tensor).all())
+def _mean(values: list[torch.Tensor | float]) -> float:
+    tensors = [value for value in values if torch.is_tensor(value)]
+    if len(tensors) == len(values):
+        return torch.stack(tensors).mean().item()
+    return fmean(float(value) for value in values)
