@@ -2,6 +2,7 @@
 
 import pickle
 import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import torch
 
 from trainer.errors import ConfigurationError
 from trainer.files import sha256_of, write_whole
+from trainer.migration import ForeignCheckpointError, migrated
 
 FOLDER = "checkpoints"
 OUR_KEY = "canard"
@@ -43,23 +45,59 @@ def save(
     )
 
 
-def load(path: Path) -> dict[str, Any]:
-    """The checkpoint, on the CPU.
+@dataclass(frozen=True, kw_only=True)
+class LoadedCheckpoint:
+    """What to go on from."""
+
+    path: Path
+    contents: dict[str, Any]
+
+
+def first_sound(paths: Sequence[Path], warn: Callable[[str], None]) -> LoadedCheckpoint:
+    """The first that can be gone on from; each one before it is told with the reason.
 
     Raises:
-        ConfigurationError: missing, truncated, no checkpoint, or not only tensors and plain values.
+        ConfigurationError: none can; all are named.
+    """
+    reasons: list[str] = []
+    for number, path in enumerate(paths, start=1):
+        try:
+            return LoadedCheckpoint(path=path, contents=load(path))
+        except ConfigurationError as error:
+            reasons.append(str(error))
+            if len(paths) > 1:
+                warn(f"{error}; {'the next one is tried' if number < len(paths) else 'there is no other'}")
+    raise ConfigurationError("; ".join(reasons))
+
+
+def load(path: Path) -> dict[str, Any]:
+    """The checkpoint on the CPU, with the keys of rsl-rl 5.
+
+    Raises:
+        ConfigurationError: missing, damaged, no checkpoint, not finite, or not just plain values.
     """
     if not path.is_file():
         raise ConfigurationError(f"checkpoint {path}: no such file{_others(path)}")
     try:
         contents = torch.load(path, map_location="cpu", weights_only=True)
-    except (RuntimeError, EOFError, ValueError, KeyError, OSError, pickle.UnpicklingError) as error:
-        reason = str(error).partition("\n")[0]
-        raise ConfigurationError(f"checkpoint {path}: cannot be read ({reason})") from error
-    if not isinstance(contents, dict) or not {"actor_state_dict", "critic_state_dict"} <= contents.keys():
-        raise ConfigurationError(f"checkpoint {path}: not made by rsl-rl 4 or later (no actor_state_dict)")
+    except Exception as error:  # damage shows as almost any error, and nobody's code runs in there
+        raise ConfigurationError(f"checkpoint {path}: {_why_unreadable(error)}") from error
+    try:
+        contents = migrated(contents if isinstance(contents, dict) else {})
+    except ForeignCheckpointError as error:
+        raise ConfigurationError(f"checkpoint {path}: {error}") from error
+    _refuse_unknown_layout(path, contents)
     _refuse_nonfinite(path, contents)
     return contents
+
+
+def on_cpu(value: Any) -> Any:
+    """The same plain values, with all tensors on the CPU."""
+    if torch.is_tensor(value):
+        return value.cpu()
+    if isinstance(value, dict):
+        return {key: on_cpu(item) for key, item in value.items()}
+    return [on_cpu(item) for item in value] if isinstance(value, list) else value
 
 
 def iteration_of(contents: dict[str, Any]) -> int:
@@ -70,38 +108,43 @@ def iteration_of(contents: dict[str, Any]) -> int:
     return int(contents.get("iter", -1)) + 1
 
 
-def refuse_other_shapes(contents: dict[str, Any], model: torch.nn.Module, *, key: str, name: str) -> None:
-    """One sentence instead of a wall of tensors.
-
-    Raises:
-        ConfigurationError: the network of the checkpoint is not the one of the config.
-    """
-    saved = {n: tuple(t.shape) for n, t in contents[key].items() if torch.is_tensor(t)}
-    wanted = {n: tuple(t.shape) for n, t in model.state_dict().items()}
-    if saved == wanted:
-        return
-    saved_layers, wanted_layers = _layers(saved), _layers(wanted)
-    if saved_layers != wanted_layers:
-        raise ConfigurationError(
-            f"checkpoint and config disagree on the {name}: checkpoint has {saved_layers}, config has"
-            f" {wanted_layers} (inputs, hidden dims, outputs)"
+def _why_unreadable(error: Exception) -> str:
+    text = str(error)
+    refused = re.search(r"GLOBAL ([\w.]+)", text)
+    if isinstance(error, pickle.UnpicklingError) and refused:
+        return (
+            f"holds {refused[1]}; only tensors and plain values are loaded, since anything else can run code."
+            " If you trust the file, torch.load it with weights_only=False, set its 'infos' to None, and"
+            " torch.save it again"
         )
-    different = sorted(set(saved.items()) ^ set(wanted.items()))[0][0]
-    raise ConfigurationError(
-        f"checkpoint and config disagree on the {name}: {different} is not in both alike"
-    )
+    return f"cannot be read ({text.partition(chr(10))[0] or type(error).__name__})"
 
 
-def _layers(shapes: dict[str, tuple[int, ...]]) -> list[int]:
-    weights = [shape for name, shape in shapes.items() if name.startswith("mlp.") and len(shape) == 2]
-    return [weights[0][1], *(shape[0] for shape in weights)] if weights else []
+def _refuse_unknown_layout(path: Path, contents: dict[str, Any]) -> None:
+    ours = contents.get(OUR_KEY)
+    if ours is not None and not (isinstance(ours, dict) and ours.get("version") == OUR_VERSION):
+        version = ours.get("version") if isinstance(ours, dict) else None
+        raise ConfigurationError(
+            f"checkpoint {path}: has layout {version!r} of canard, this version knows {OUR_VERSION};"
+            " update the trainer"
+        )
+    if ours is None and not isinstance(contents.get("iter", -1), int):
+        raise ConfigurationError(f"checkpoint {path}: its iter is {contents['iter']!r}, not a number")
 
 
 def _refuse_nonfinite(path: Path, contents: dict[str, Any]) -> None:
-    for key in ("actor_state_dict", "critic_state_dict"):
-        for name, tensor in contents[key].items():
-            if torch.is_tensor(tensor) and tensor.is_floating_point() and not torch.isfinite(tensor).all():
-                raise ConfigurationError(f"checkpoint {path}: {key}.{name} is not finite")
+    for name, tensor in _tensors(contents, prefix=""):
+        if tensor.is_floating_point() and not torch.isfinite(tensor).all():
+            raise ConfigurationError(f"checkpoint {path}: {name} is not finite")
+
+
+def _tensors(state: dict[Any, Any], *, prefix: str) -> Iterator[tuple[str, torch.Tensor]]:
+    """Of the networks, their normalisers and the optimizer, each with its dotted name."""
+    for key, value in state.items():
+        if torch.is_tensor(value):
+            yield f"{prefix}{key}", value
+        elif isinstance(value, dict) and (prefix or str(key).endswith("state_dict")):
+            yield from _tensors(value, prefix=f"{prefix}{key}.")
 
 
 def _others(path: Path) -> str:

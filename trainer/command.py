@@ -94,7 +94,13 @@ def _parser(*, physics: bool) -> argparse.ArgumentParser:
     )
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     if not physics:
-        parser.add_argument("--resume", type=Path, help="checkpoint to go on from")
+        parser.add_argument(
+            "--resume",
+            type=Path,
+            action="append",
+            default=[],
+            help="checkpoint to go on from; of several, newest first, the first that is sound",
+        )
         parser.add_argument("--dry-run", type=int, metavar="N", help="train N iterations and measure")
     return parser
 

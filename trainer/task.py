@@ -141,14 +141,20 @@ def _built(
 ) -> "Training":
     from trainer import checkpoints, randomness
     from trainer.agent import agent_cfg_of
+    from trainer.shapes import refuse_other_hidden_dims
     from trainer.simulators.simulator import TaskRequest
     from trainer.training import Training
 
     device = ranks.device(args.device)
     ranks.join(device)
     [seed, *_] = ranks.all_gathered(config.seed if config.seed is not None else secrets.randbits(31))
-    contents = checkpoints.load(args.resume) if args.resume is not None else None
-    done = checkpoints.iteration_of(contents) if contents is not None else 0
+    resumed, done = None, 0
+    if args.resume:
+        resumed = checkpoints.first_sound(
+            args.resume, lambda message: events.emit("warning", message=message)
+        )
+        refuse_other_hidden_dims(resumed.contents, config)
+        done = checkpoints.iteration_of(resumed.contents)
     randomness.seed_all(seed + ranks.rank)
     request = TaskRequest(
         task_name=config.task_name,
@@ -167,8 +173,8 @@ def _built(
     training = Training(
         config, simulator, cfg, device=device, output=args.output, events=events, stop=stop, ranks=ranks
     )
-    if contents is not None:
-        training.resume(contents, name=args.resume.name)
+    if resumed is not None:
+        training.resume(resumed.contents, name=resumed.path.name)
     events.emit(
         "started",
         iteration=training.iteration,
@@ -178,7 +184,7 @@ def _built(
         device=device,
         num_envs=config.num_envs,
         seed=seed,
-        resumed_from=str(args.resume) if args.resume is not None else None,
+        resumed_from=str(resumed.path) if resumed is not None else None,
     )
     return training
 

@@ -22,12 +22,16 @@ from trainer.checkpoints import SavedCheckpoint
 from trainer.episodes import EpisodeStatistics
 from trainer.errors import DivergenceError, Preempted
 from trainer.events import EventLog
+from trainer.fitting import fitted, in_words
 from trainer.ranks import Ranks
 from trainer.report import IterationReport
 from trainer.scalars import Scalars
+from trainer.shapes import refuse_other_shapes
 from trainer.simulators.simulator import Simulator
 from trainer.stop import StopRequest
 
+UNRELATED_TO_POLICY = {"code_url", "code_ref", "checkpoint_url"}
+"""Where things came from: a checkpoint is passed on, and they may be private."""
 SAVES_PER_TASK = 10
 LARGEST_SAVE_INTERVAL = 50
 SAVE_EVERY_S = 180.0
@@ -271,6 +275,7 @@ class Training:
                 "simulator": self.simulator.name,
                 "num_envs": self.env.num_envs,
                 "learning_rate_asked": self.config.learning_rate,
+                "config": self.config.model_dump(mode="json", exclude=UNRELATED_TO_POLICY),
                 **worlds[0],
                 "other_ranks": worlds[1:],
             },
@@ -282,17 +287,18 @@ class Training:
         Raises:
             ConfigurationError: of another network.
         """
-        checkpoints.refuse_other_shapes(contents, self.alg.get_policy(), key="actor_state_dict", name="actor")
-        checkpoints.refuse_other_shapes(
-            contents, self.alg._raw_critic, key="critic_state_dict", name="critic"
-        )
+        contents, anew = fitted(contents, self.alg)
+        refuse_other_shapes(contents, self.alg.get_policy(), key="actor_state_dict", name="actor")
+        refuse_other_shapes(contents, self.alg._raw_critic, key="critic_state_dict", name="critic")
         self.alg.load(contents, None, True)
         self.iteration = checkpoints.iteration_of(contents)
         ours = contents.get(checkpoints.OUR_KEY)
         if ours is None:
-            self._warn(f"{name} was made by rsl-rl itself: episodes and random states start anew")
+            self._warn(f"{name} {in_words(contents, anew)}")
             self._take_learning_rate(None)
             return
+        if anew:
+            self._warn(f"{name}: {' and '.join(anew)} start anew")
         self.env_steps = ours["env_steps"]
         self._restore_world(ours)
         self._take_learning_rate(ours["learning_rate_asked"])

@@ -74,8 +74,7 @@ def test_a_bad_checkpoint_is_refused_in_one_sentence(trainer, tmp_path: Path, da
 
     assert "checkpoint" in message
     if damage == "other shape":
-        assert "[4, 64, 64, 1]" in message
-        assert "[4, 32, 16, 1]" in message
+        assert "actor_hidden_dims: checkpoint has [64, 64], config has [32, 16]" in message
 
 
 def test_a_pickle_that_runs_code_is_not_loaded(trainer, tmp_path: Path):
