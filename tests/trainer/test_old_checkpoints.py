@@ -1,4 +1,4 @@
-"""Checkpoints that older versions of rsl-rl really made, by old_checkpoints/make.py, act as they did there."""
+"""Checkpoints that older rsl-rl really made, by old_checkpoints/make.py, act as they did there."""
 
 import json
 from pathlib import Path
