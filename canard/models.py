@@ -313,6 +313,7 @@ class TaskMetrics(ResponseModel):
     episode_duration: float | None = None
     """Simulated seconds; training: mean over finished episodes."""
     success: bool = False
+    """Physics: every episode succeeded, or none failed. Training: it reached max_iterations."""
 
 
 class TrainingMetrics(ResponseModel):

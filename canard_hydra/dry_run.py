@@ -1,10 +1,14 @@
-"""`mode=dry_run`: the real trainer, a few iterations, on this machine, in this Python environment.
+"""`mode=dry_run`: the real trainer, a few iterations, on this machine.
+
+It runs in this Python environment, or by the interpreter that CANARD_TRAINER_PYTHON names, as on a platform.
 
 Of a sweep only the first member is tried: it shows whether task, code and simulator work, and how long an
 iteration takes; the time of the others is that of the first in proportion to their environments.
 """
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,6 +26,7 @@ from canard_hydra.experiment import Experiment
 from canard_hydra.plan import headline, total_line
 from canard_hydra.terminal import print_line, stdout
 
+TRAINER_PYTHON_VARIABLE = "CANARD_TRAINER_PYTHON"
 GRACE_S = 10.0
 LOG_TAIL_LINES = 15
 
@@ -37,8 +42,7 @@ def dry_run(experiment: Experiment) -> None:
         PlatformError: there is no trainer in this environment.
         DryRunFailedError: the trainer failed; says its own words.
     """
-    if find_spec("trainer") is None or find_spec("torch") is None:
-        raise PlatformError("no trainer in this environment; install it: pip install 'canard-hydra[trainer]'")
+    python = _trainer_python()
     console = stdout()
     first, iterations = experiment.configs[0], experiment.control.dry_run_iterations
     print_line(
@@ -47,7 +51,7 @@ def dry_run(experiment: Experiment) -> None:
         f" with {first.num_envs} environments, here",
     )
     with tempfile.TemporaryDirectory(prefix="canard-dry-run-") as folder:
-        summary = _train(first, Path(folder), iterations)
+        summary = _train(first, Path(folder), iterations, python)
     _print_result(console, experiment, summary["dry_run"])
 
 
@@ -56,7 +60,7 @@ def _print_result(console: Console, experiment: Experiment, measured: dict[str, 
     print_line(
         console,
         f"Measured: {iteration_s:.3g} s per iteration, {measured['env_steps_per_s']:,.0f} env steps per"
-        f" second, {duration(measured['startup_s'])} to start",
+        f" second, {duration(measured['startup_s'])} to start, {_memory(measured)} at the peak",
     )
     here_s = measured["startup_s"] + iteration_s * first.max_iterations
     print_line(console, f"{first.max_iterations:,} iterations on this machine: {duration(here_s)}")
@@ -66,10 +70,30 @@ def _print_result(console: Console, experiment: Experiment, measured: dict[str, 
     print_line(console, "Nothing was submitted. To submit, leave out mode=dry_run.")
 
 
-def _train(config: TrainingConfig, folder: Path, iterations: int) -> dict[str, Any]:
+def _memory(measured: dict[str, Any]) -> str:
+    host = f"{measured['peak_host_bytes'] / 1e9:.1f} GB of memory"
+    gpu = measured["peak_gpu_bytes"]
+    return host if gpu is None else f"{host} and {gpu / 1e9:.1f} GB of GPU memory"
+
+
+def _trainer_python() -> str:
+    named = os.environ.get(TRAINER_PYTHON_VARIABLE)
+    if named:
+        if shutil.which(named) is None:
+            raise PlatformError(f"{TRAINER_PYTHON_VARIABLE}={named}: no such program")
+        return named
+    if find_spec("trainer") is None or find_spec("torch") is None:
+        raise PlatformError(
+            "no trainer in this environment; install it: pip install 'canard-hydra[trainer]', or name the"
+            f" simulator's interpreter by {TRAINER_PYTHON_VARIABLE}"
+        )
+    return sys.executable
+
+
+def _train(config: TrainingConfig, folder: Path, iterations: int, python: str) -> dict[str, Any]:
     config_file, output = folder / "training.json", folder / "output"
     config_file.write_text(config.model_dump_json(), encoding="utf-8")
-    command = [sys.executable, "-m", "trainer", "--config", str(config_file), "--output", str(output)]
+    command = [python, "-m", "trainer", "--config", str(config_file), "--output", str(output)]
     status, log = _run([*command, "--dry-run", str(iterations)], folder / "trainer.log")
     summary = output / "summary.json"
     if status != 0 or not summary.is_file():

@@ -236,10 +236,14 @@ def _summarize(training: "Training", startup_s: float, wall_s: float, *, dry_run
 
 
 def _measured(training: "Training", startup_s: float, fps: float | None) -> dict[str, float | None]:
+    from trainer import memory
+
     times = [report.iteration_s for report in training.reports]
     # The first iteration warms caches up; a full run has it once.
     return {
         "startup_s": startup_s,
         "iteration_s": statistics.median(times[1:] or times),
         "env_steps_per_s": fps,
+        "peak_host_bytes": memory.peak_host_bytes(),
+        "peak_gpu_bytes": memory.peak_gpu_bytes(training.device),
     }

@@ -26,6 +26,9 @@ def test_it_measures_and_estimates_from_the_measurement(canard_hydra):
     assert measured is not None, done.stdout
     iteration_s = float(measured[1])
     assert iteration_s > 0
+    memory = re.search(r"([\d.]+) GB of memory at the peak", done.stdout)
+    assert memory is not None, done.stdout
+    assert 0.1 < float(memory[1]) < 10
     assert "2 members = 2 (max_iterations)" in done.stdout
     # Two GPUs an hour cost a dollar; 3,000 iterations in all.
     cents = iteration_s * 3000 / 3600 * 100
@@ -33,6 +36,28 @@ def test_it_measures_and_estimates_from_the_measurement(canard_hydra):
     assert told is not None
     assert float(told[1] or 0) * 100 == pytest.approx(cents, abs=1.5, rel=0.01)
     assert "Nothing was submitted" in done.stdout
+
+
+def test_the_trainer_may_be_another_interpreters(canard_hydra, environment, tmp_path):
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\ntouch "{tmp_path}/was-run"\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    environment["CANARD_TRAINER_PYTHON"] = str(python)
+
+    done = canard_hydra("mode=dry_run", *SMALL)
+
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "was-run").exists()
+
+
+def test_an_interpreter_that_is_not_there_is_said(canard_hydra, environment):
+    environment["CANARD_TRAINER_PYTHON"] = "/nowhere/python"
+
+    done = canard_hydra("mode=dry_run", *SMALL)
+
+    assert done.returncode == 1
+    [line] = done.stderr.splitlines()
+    assert "CANARD_TRAINER_PYTHON=/nowhere/python" in line
 
 
 def test_it_starts_no_platform(canard_hydra, environment, tmp_path):

@@ -9,6 +9,7 @@ import torch
 from canard.models import TrainingConfig
 from trainer.agent import PPO_FIELDS, agent_cfg_of
 from trainer.events import EventLog
+from trainer.ranks import Ranks
 from trainer.simulators.cartpole import Cartpole
 from trainer.simulators.simulator import TaskRequest
 from trainer.stop import StopRequest
@@ -34,7 +35,14 @@ def built(tmp_path: Path, **fields: Any) -> Training:
     cfg = agent_cfg_of(config, simulator.agent_cfg)
     events = EventLog(tmp_path / "events.jsonl")
     training = Training(
-        config, simulator, cfg, device="cpu", output=tmp_path, events=events, stop=StopRequest()
+        config,
+        simulator,
+        cfg,
+        device="cpu",
+        output=tmp_path,
+        events=events,
+        stop=StopRequest(),
+        ranks=Ranks(),
     )
     events.close()
     return training
