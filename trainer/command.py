@@ -40,14 +40,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     physics = said[:1] == ["physics"]
     parser = _parser(physics=physics)
     args = parser.parse_args(said[1:] if physics else said)
+    stop = StopRequest()
+    stop.install()
     try:
         args.output.mkdir(parents=True, exist_ok=True)
         ranks = Ranks.of(os.environ)
         events = EventLog(args.output / "events.jsonl", failures_only=not ranks.is_first)
     except OSError as error:
         sys.exit(_cannot_write(args.output, error))
-    stop = StopRequest()
-    stop.install()
     at_end = ExitStack()
     code = _guarded(
         lambda: _run(args, physics=physics, events=events, stop=stop, started=started, at_end=at_end), events

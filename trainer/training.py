@@ -313,14 +313,14 @@ class Training:
             state is not None
             and ours["simulator"] == self.simulator.name
             and ours["task_name"] == self.config.task_name
-            and ours["num_envs"] == self.env.num_envs
         )
+        same_envs = ours["num_envs"] == self.env.num_envs
         self.episodes.load_state_dict(
-            world["episodes"], same_episodes=same and self.simulator.resumes_within_episodes
+            world["episodes"], same_episodes=same and same_envs and self.simulator.resumes_within_episodes
         )
         randomness.load_state_dict(world["randomness"])
         if same:
-            self.simulator.load_state_dict(state)
+            self.simulator.load_state_dict(state, same_envs=same_envs)
         elif ours["task_name"] != self.config.task_name:
             self._warn(f"the checkpoint is of {ours['task_name']}, this task is {self.config.task_name}")
 

@@ -18,13 +18,14 @@ pytestmark = pytest.mark.e2e
 MAX_ITERATIONS = 8
 
 
-def submit(client: Client, repository):
+def submit(client: Client, repository, *, gpu_count: int = 1):
     return client.submit_training_run(
         name="fault",
         task_name="Hover-v0",
         code_url=repository.url,
         num_envs=2,
         max_iterations=MAX_ITERATIONS,
+        gpu_count=gpu_count,
         seed=1,
     )
 
@@ -78,6 +79,19 @@ def test_a_killed_trainer_goes_on_from_its_newest_checkpoint(platform, client, s
     trainer_of(runner_of(platform.home)).send_signal(signal.SIGKILL)
 
     assert_completed_on_attempt_2(client, platform.home, run)
+
+
+@pytest.mark.timeout(300)
+def test_a_killed_rank_of_two_ends_the_attempt_and_the_next_goes_on(platform, client, slow_repository):
+    run = submit(client, slow_repository, gpu_count=2)
+    eventually(lambda: iterations_done(client, run.slug) >= 3, within_s=120)
+    ranks = trainer_of(runner_of(platform.home)).children()
+
+    [second] = [rank for rank in ranks if rank.environ()["RANK"] == "1"]
+    second.send_signal(signal.SIGKILL)
+
+    assert_completed_on_attempt_2(client, platform.home, run)
+    assert not any(is_running(rank.pid) for rank in ranks)
 
 
 @pytest.mark.timeout(300)

@@ -86,7 +86,7 @@ def test_an_environment_goes_on_within_its_episode_bit_for_bit(task_name: str):
     for _ in range(37):
         first.env.step(first.random_actions())
 
-    second.load_state_dict(saved_and_loaded(first.state_dict()))
+    second.load_state_dict(saved_and_loaded(first.state_dict()), same_envs=True)
 
     assert first.resumes_within_episodes
     for _ in range(60):
@@ -102,7 +102,7 @@ def test_settings_are_those_of_the_resumed_training_not_of_the_checkpoint():
     first.env.step(torch.zeros(2, 1))
 
     second = made("Remembering-v0", reward_weights={"gain": -4.0})
-    second.load_state_dict(saved_and_loaded(first.state_dict()))
+    second.load_state_dict(saved_and_loaded(first.state_dict()), same_envs=True)
 
     _, rewards, _, _ = first.env.step(torch.zeros(2, 1))
     _, others, _, _ = second.env.step(torch.zeros(2, 1))
@@ -114,7 +114,7 @@ def test_an_environment_that_cannot_be_told_starts_new_episodes_with_the_generat
     for _ in range(10):
         first.env.step(torch.zeros(2, 1))
 
-    second.load_state_dict(saved_and_loaded(first.state_dict()))
+    second.load_state_dict(saved_and_loaded(first.state_dict()), same_envs=True)
 
     assert not first.resumes_within_episodes
     for ours, theirs in zip(first.env.vector_env.envs, second.env.vector_env.envs, strict=True):
@@ -129,6 +129,6 @@ def test_a_cartpole_of_a_gpu_goes_on_on_a_cpu():
     state = first.state_dict()
     state["generator"] = torch.zeros(16, dtype=torch.uint8)  # as long as CUDA's is
 
-    second.load_state_dict(state)
+    second.load_state_dict(state, same_envs=True)
 
     assert torch.equal(second.env.state, first.env.state)

@@ -129,7 +129,9 @@ class Cartpole:
             "generator": self.env.generator.get_state(),
         }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: dict[str, Any], *, same_envs: bool) -> None:
+        if not same_envs:
+            return
         self.env.state = state["state"].to(self.env.device)
         self.env.episode_length_buf = state["episode_length"].to(self.env.device)
         generator = state["generator"].cpu()

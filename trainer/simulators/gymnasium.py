@@ -108,7 +108,9 @@ class GymnasiumSimulator:
             "episode_length": self.env.episode_length_buf.clone(),
         }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: dict[str, Any], *, same_envs: bool) -> None:
+        if not same_envs:
+            return
         for env, generator in zip(self._envs, state["generators"], strict=True):
             load_generator_state(env, generator)
         if "attributes" not in state or self._attributes is None:

@@ -67,10 +67,10 @@ class IsaacLabSimulator:
             "terrain_levels": levels.clone() if levels is not None else None,
         }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: dict[str, Any], *, same_envs: bool) -> None:
         self._task.common_step_counter = state["common_step_counter"]
         terrain, levels = self._terrain, state["terrain_levels"]
-        if levels is None or getattr(terrain, "terrain_levels", None) is None:
+        if not same_envs or levels is None or getattr(terrain, "terrain_levels", None) is None:
             return
         terrain.terrain_levels[:] = levels.to(terrain.terrain_levels.device)
         terrain.env_origins[:] = terrain.terrain_origins[terrain.terrain_levels, terrain.terrain_types]

@@ -44,7 +44,7 @@ class MjlabSimulator:
     def state_dict(self) -> dict[str, Any]:
         return {"common_step_counter": int(self._task.common_step_counter)}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: dict[str, Any], *, same_envs: bool) -> None:
         self._task.common_step_counter = state["common_step_counter"]
 
     def random_actions(self) -> torch.Tensor:

@@ -52,8 +52,8 @@ class Simulator(Protocol):
         """All that the next step depends on, as plain values and tensors; None if it cannot be told."""
         ...
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from there; the same number of environments is needed."""
+    def load_state_dict(self, state: dict[str, Any], *, same_envs: bool) -> None:
+        """Go on from there; with another number of environments only what belongs to no single one."""
         ...
 
     def random_actions(self) -> Any:
