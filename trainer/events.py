@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,10 @@ class EventLog:
             self._file.write("\n")
 
     def emit(self, event: str, **fields: Any) -> None:
-        """Write one event. A number that JSON cannot say becomes null; `nonfinite` lists its key."""
+        """Write one event. A number that JSON cannot say becomes null; `nonfinite` lists its key.
+
+        A warning is said on stderr too: that is kept with the attempt, where people look.
+        """
         if self._failures_only and event != "failed":
             return
         said, nonfinite = finite_only(fields)
@@ -35,6 +39,8 @@ class EventLog:
             line["nonfinite"] = nonfinite
         self._file.write(json.dumps(line, allow_nan=False) + "\n")
         self._file.flush()
+        if event == "warning":
+            print(f"trainer: warning: {fields['message']}", file=sys.stderr, flush=True)  # noqa: T201
 
     def has_failure(self) -> bool:
         """Whether a process has told a failure here since this log was opened."""

@@ -103,10 +103,10 @@ class _Attempt:
         try:
             self.folders.output.mkdir(parents=True, exist_ok=True)
             # First: its URL is short-lived, and a checkout with an install may not be.
-            checkpoint = self._checkpoint()
+            checkpoints = self._checkpoints()
             prepared = self._with_code() if self.spec.config.get("code_url") else self._without_code()
             self.heartbeats.phase = "starting"
-            return self._run_trainer(prepared, checkpoint)
+            return self._run_trainer(prepared, checkpoints)
         except Stopped:
             return report_of_stop(self.stop.reason)
         except AttemptFailure as failure:
@@ -141,9 +141,9 @@ class _Attempt:
         )
         return installer.prepare(checkout.tree)
 
-    def _checkpoint(self) -> Path | None:
+    def _checkpoints(self) -> list[Path]:
         if self.spec.mode == "physics":
-            return None
+            return []
         finder = CheckpointFinder(
             api=self.api,
             stop=self.stop,
@@ -153,13 +153,13 @@ class _Attempt:
         )
         return finder.find(self.spec)
 
-    def _run_trainer(self, prepared: Prepared, checkpoint: Path | None) -> AttemptReport:
+    def _run_trainer(self, prepared: Prepared, checkpoints: list[Path]) -> AttemptReport:
         config = self.folders.work_dir / f"{self.spec.mode}.json"
         write_private(config, json.dumps(self.spec.config, indent=2) + "\n")
         self.results.deliver_config(config)
         self.stop.check()
         process = TrainerProcess(
-            self._command(prepared, config, checkpoint),
+            self._command(prepared, config, checkpoints),
             attempt_id=self.launch.attempt_id,
             cwd=prepared.cwd,
             env=clean_environ({"PYTHONUNBUFFERED": "1", **self.launch.env}, python_path=prepared.python_path),
@@ -183,13 +183,13 @@ class _Attempt:
             )
         )
 
-    def _command(self, prepared: Prepared, config: Path, checkpoint: Path | None) -> list[str]:
+    def _command(self, prepared: Prepared, config: Path, checkpoints: list[Path]) -> list[str]:
         # -P: the user's folder is where the trainer runs, not what it is imported from.
         command = [prepared.python, "-P", "-m", "trainer"]
         if self.spec.mode == "physics":
             command.append("physics")
         command += ["--config", str(config), "--output", str(self.folders.output)]
-        if checkpoint is not None:
+        for checkpoint in checkpoints:
             command += ["--resume", str(checkpoint)]
         for module in prepared.modules:
             command += ["--import", module]

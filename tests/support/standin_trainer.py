@@ -3,6 +3,7 @@
 Written in front of a real interpreter by `standin_python`: everything but `-m trainer` goes to that.
 """
 
+import itertools
 import json
 import os
 import signal
@@ -133,8 +134,9 @@ def when_told(trainer: Trainer, said: str, *_: Any) -> int:
 
 def resumed(trainer: Trainer, _: str, arguments: list[str]) -> int:
     """Says in its log what it was resumed from."""
-    path = Path(arguments[arguments.index("--resume") + 1]) if "--resume" in arguments else None
-    print(f"resumed from {path.read_text() if path else 'nothing'}", flush=True)
+    pairs = itertools.pairwise(arguments)
+    paths = [Path(value) for name, value in pairs if name == "--resume"]
+    print(f"resumed from {', else '.join(path.read_text() for path in paths) or 'nothing'}", flush=True)
     trainer.finish()
     return 0
 
