@@ -42,7 +42,7 @@ def checkpoints(client: Client, slug: str, attempt: int) -> list[int]:
 def resumed_from(home: Path) -> int:
     """What the newest attempt's runner started its trainer with."""
     log = max((home / "attempts").glob("*/runner.log"), key=lambda path: path.stat().st_mtime).read_text()
-    [iteration] = re.findall(r"--resume \S*model_(\d+)\.pt", log)
+    iteration, *_older = re.findall(r"--resume \S*model_(\d+)\.pt", log)
     return int(iteration)
 
 
