@@ -187,6 +187,17 @@ def test_sigterm_leaves_a_checkpoint_and_the_code_of_a_preemption(isaaclab: Trai
     assert not (tmp_path / "out" / "summary.json").exists()
 
 
+def test_two_ranks_train_together(isaaclab: Trainer, tmp_path: Path) -> None:
+    config = {"task_name": STOCK, "num_envs": 16, "max_iterations": 3, "seed": 1, "gpu_count": 2}
+    ended = isaaclab.run(tmp_path / "out", config)
+
+    assert ended.code == 0, ended.log[-2000:]
+    per_iteration = ended.events("iteration")[0]["env_steps"]
+    assert per_iteration % (2 * 16) == 0
+    assert [event["iteration"] for event in ended.events("iteration")] == [1, 2, 3]
+    assert ended.summary["env_steps"] == 3 * per_iteration
+
+
 def test_physics_steps_the_task_with_the_parameters_given(isaaclab: Trainer, tmp_path: Path) -> None:
     config = {"task_name": STOCK, "num_envs": 4, "steps": 30, "seed": 6, "params": {"episode_length_s": 0.1}}
 

@@ -103,7 +103,12 @@ class IsaacLab3:
         if self._video:
             self._add_camera(env_cfg)
         # Never left: with Isaac Sim, leaving ends the process with a code of its own.
-        self._runtime = launch_simulation(env_cfg, {"device": self._device, "headless": True})
+        arguments = {
+            "device": self._device,
+            "headless": True,
+            "distributed": _is_one_gpu_of_several(self._device),
+        }
+        self._runtime = launch_simulation(env_cfg, arguments)
         self._runtime.__enter__()
         try:
             return made(task_name, env_cfg)
@@ -164,11 +169,16 @@ def launch_isaac_sim(*, device: str, video: bool) -> object:
     with _no_arguments():
         from isaaclab.app import AppLauncher
 
-        distributed = int(os.environ.get("WORLD_SIZE", "1")) > 1
+        distributed = _is_one_gpu_of_several(device)
         launcher: object = AppLauncher(
             {"headless": True, "enable_cameras": video, "device": device, "distributed": distributed}
         )
     return launcher
+
+
+def _is_one_gpu_of_several(device: str) -> bool:
+    """Isaac Lab then takes the GPU of LOCAL_RANK, as we do, and its share of the CPU's threads."""
+    return device != "cpu" and int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
 def made(task_name: str, env_cfg: Any, **arguments: Any) -> Any:
