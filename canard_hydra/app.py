@@ -96,6 +96,9 @@ def _submit_one(config: DictConfig) -> None:
             " '- override hydra/launcher: canard' to the defaults of your conf/config.yaml"
         )
     composed = make_plain(config, whole.hydra, overrides=task_overrides(whole), said=said_overrides(whole))
+    for key, one in (("repeats", 1), ("zip", [])):
+        if composed.control.get(key, one) != one:
+            raise UsageError(f"{key}: is for several members, and there is no -m; nothing was submitted")
     [outcome] = perform(make_experiment([composed]))
     if outcome.error is not None:
         raise RunFailedError(outcome.error)

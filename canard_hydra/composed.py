@@ -11,7 +11,16 @@ from omegaconf.errors import OmegaConfBaseException
 from canard.paths import absolute_if_it_is_a_path
 from canard_hydra.errors import ExperimentError
 from canard_hydra.exact_text import TEXT_KEYS, exact_text
-from canard_hydra.fields import CONTROL_KEYS, KNOWN_KEYS, RUN_FIELDS, SECTIONS, nearest_key, training_fields
+from canard_hydra.fields import (
+    CONTROL_KEYS,
+    FIELD_OF_KEY,
+    KNOWN_KEYS,
+    REWARD_KEY,
+    RUN_FIELDS,
+    SECTIONS,
+    nearest_key,
+    training_fields,
+)
 
 RAISED = re.compile(r"^\w+ raised while resolving interpolation: ")
 """What OmegaConf puts before a resolver's own message."""
@@ -47,7 +56,7 @@ def make_plain(
     Raises:
         ExperimentError: a value is ???, an interpolation does not resolve, or a key means nothing.
     """
-    needed = _needed_keys(config)
+    needed = needed_keys(config)
     _refuse_missing(config, needed)
     _refuse_keys_without_meaning(config, hydra)
     values = {key: _resolved(config, key) for key in needed}
@@ -65,7 +74,7 @@ def make_plain(
     )
 
 
-def _needed_keys(config: DictConfig) -> list[str]:
+def needed_keys(config: DictConfig) -> list[str]:
     """Keys that this mode uses: only a submit asks where the platform is."""
     known = {*RUN_FIELDS, *SECTIONS, *CONTROL_KEYS}
     if OmegaConf.select(config, "mode", default="submit") != "submit":
@@ -98,6 +107,45 @@ def _refuse_keys_without_meaning(config: DictConfig, hydra: DictConfig) -> None:
             near = nearest_key(key, KNOWN_KEYS)
             hint = f"did you mean {near!r}?" if near else "remarks belong under tags, as in +tags.note=..."
             raise ExperimentError(f"unknown key {key!r}, and nothing refers to it; {hint}")
+
+
+def resolved_at(config: DictConfig, key: str, said: Sequence[str]) -> Any:
+    """What `make_plain` makes of this one key, dotted.
+
+    Raises:
+        ExperimentError: as `make_plain`.
+    """
+    if key in TEXT_KEYS:
+        value: Any = exact_text(config, key, said)
+    else:
+        section, _, leaf = key.rpartition(".")
+        value = _resolved(OmegaConf.select(config, section) if section else config, leaf)
+    field = FIELD_OF_KEY.get(key)
+    return absolute_if_it_is_a_path(value) if field in PATH_FIELDS and value is not None else value
+
+
+def place(
+    key: str, value: Any, *, fields: dict[str, Any], control: dict[str, Any], weights: dict[str, Any]
+) -> None:
+    """Put the value of one key where `make_plain` puts it.
+
+    Args:
+        weights: reward weights with those that are null.
+    """
+    term = key.removeprefix(REWARD_KEY)
+    if term != key:
+        weights[term] = value
+        field, value = "reward_weights", {term: w for term, w in weights.items() if w is not None} or None
+    elif key in FIELD_OF_KEY:
+        field = FIELD_OF_KEY[key]
+    else:
+        if key in CONTROL_KEYS:
+            control[key] = value
+        return  # else it is a recommendation, which other keys look at
+    if value is None:
+        fields.pop(field, None)
+    else:
+        fields[field] = value
 
 
 def _resolved(config: DictConfig, key: str) -> Any:

@@ -1,5 +1,6 @@
 """From composed members to what is planned, tried or submitted: one RunConfig, every member checked."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -46,7 +47,7 @@ class Sweep:
     sizes: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        return " x ".join(str(size) for size in self.sizes)
+        return " x ".join(f"{size:,}" for size in self.sizes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,11 +70,14 @@ class Experiment:
         return self.control.platform.wait if self.control.wait is None else self.control.wait
 
 
-def make_experiment(composed: Sequence[Composed], *, swept_keys: Sequence[str] = ()) -> Experiment:
+def make_experiment(
+    composed: Sequence[Composed], *, swept_keys: Sequence[str] = (), zipped: Sequence[Sequence[str]] = ()
+) -> Experiment:
     """One run of all members.
 
     Args:
         swept_keys: override keys that were swept; their fields set the members apart even where equal.
+        zipped: groups of them that move together.
 
     Raises:
         ExperimentError: naming each member that is wrong, the override and the bound, or what they should
@@ -91,7 +95,7 @@ def make_experiment(composed: Sequence[Composed], *, swept_keys: Sequence[str] =
         configs=tuple(configs),
         params=tuple(params),
         swept=tuple(one.overrides if swept_keys else () for one in composed),
-        sweep=_shape(composed, swept_keys),
+        sweep=_shape(composed, swept_keys, zipped),
     )
 
 
@@ -198,18 +202,22 @@ def _name(composed: Sequence[Composed]) -> str:
     return (", ".join(names[:SHOWN_NAMES]) + more)[:NAME_CHARS]
 
 
-def _shape(composed: Sequence[Composed], swept_keys: Sequence[str]) -> Sweep:
-    """Sizes by key where the members are their product; else one size: how many there are."""
-    texts: dict[str, set[str]] = {key: set() for key in swept_keys}
+def _shape(composed: Sequence[Composed], swept_keys: Sequence[str], zipped: Sequence[Sequence[str]]) -> Sweep:
+    """Sizes by key where the members are their product; else one size: how many there are.
+
+    Keys that move together count as one.
+    """
+    together = {key: "+".join(group) for group in zipped for key in group}
+    points: dict[str, set[tuple[str, ...]]] = {}
     for one in composed:
+        point: dict[str, tuple[str, ...]] = {}
         for override in one.overrides:
             key = override.partition("=")[0]
-            if key in texts:
-                texts[key].add(override)
-    sizes = {key: len(seen) for key, seen in texts.items() if seen}
-    product = 1
-    for size in sizes.values():
-        product *= size
-    if product != len(composed) or not sizes:
+            axis = together.get(key.lstrip("+"), key)
+            point[axis] = (*point.get(axis, ()), override)
+        for axis, texts in point.items():
+            points.setdefault(axis, set()).add(texts)
+    sizes = {axis: len(seen) for axis, seen in points.items()}
+    if not sizes or math.prod(sizes.values()) != len(composed):
         return Sweep(keys=tuple(swept_keys), sizes=(len(composed),))
     return Sweep(keys=tuple(sizes), sizes=tuple(sizes.values()))

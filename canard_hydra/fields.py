@@ -32,6 +32,9 @@ PPO_FIELDS = (
 )
 NETWORK_FIELDS = ("actor_hidden_dims", "critic_hidden_dims", "activation", "init_noise_std")
 
+REWARD_KEY = f"task.{REWARD_PREFIX}"
+"""What the key of one reward weight begins with."""
+
 RECOMMENDED = ("num_envs", "max_iterations")
 """What a task may recommend; the run-level keys of the same name take it unless they are set."""
 
@@ -40,7 +43,18 @@ SECTIONS = {
     "ppo": PPO_FIELDS,
     "network": NETWORK_FIELDS,
 }
-CONTROL_KEYS = ("name", "mode", "wait", "tags", "dry_run_iterations", "platform", "experiment", "sweep")
+CONTROL_KEYS = (
+    "name",
+    "mode",
+    "wait",
+    "tags",
+    "zip",
+    "repeats",
+    "dry_run_iterations",
+    "platform",
+    "experiment",
+    "sweep",
+)
 """Keys of the run itself; the last two are groups whose options say nothing under their own name."""
 
 KEY_OF_FIELD = {

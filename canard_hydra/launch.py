@@ -12,7 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 from canard.errors import RunFailedError
 from canard_hydra.errors import ExperimentError
 from canard_hydra.experiment import Experiment, make_experiment
-from canard_hydra.multirun import Member, compose_members, swept_keys
+from canard_hydra.multirun import Member, compose_members, swept_keys, zipped_keys
 from canard_hydra.outcome import Outcome
 from canard_hydra.perform import perform
 
@@ -36,9 +36,17 @@ class Launch:
         Raises:
             ExperimentError: something is wrong with a member; nothing was sent.
         """
-        members = compose_members(self.context.config_loader, self.config, batch, first_index=first_index)
+        members = compose_members(
+            self.context.config_loader,
+            self.config,
+            batch,
+            first_index=first_index,
+            whole=self._sweeper not in (BASIC, OURS),  # one that searches may look into them
+        )
         experiment = make_experiment(
-            [member.composed for member in members], swept_keys=swept_keys(self.config, batch)
+            [member.composed for member in members],
+            swept_keys=swept_keys(self.config, batch),
+            zipped=zipped_keys(self.config),
         )
         self._refuse_not_waiting(experiment)
         outcomes = perform(experiment)
@@ -82,9 +90,10 @@ def _job_return(member: Member, outcome: Outcome) -> JobReturn:
     result = JobReturn() if outcome.error is None else FailedReturn()
     result.overrides = list(filter_overrides(member.overrides))
     result.cfg = member.config
-    result.hydra_cfg = OmegaConf.create({"hydra": member.hydra})
+    if member.hydra is not None:
+        result.hydra_cfg = OmegaConf.create({"hydra": member.hydra})
+        result.task_name = str(member.hydra.job.name)
     result.working_dir = str(Path.cwd())
-    result.task_name = str(member.hydra.job.name)
     result.status = JobStatus.COMPLETED if outcome.error is None else JobStatus.FAILED
     result.return_value = outcome.mean_reward if outcome.error is None else RunFailedError(outcome.error)
     return result

@@ -28,8 +28,8 @@ class LauncherChoice:
         for group, option in choices.items():
             path = f"{group.partition('@')[0]}/{option}"
             if isinstance(option, str) and not group.startswith("hydra/") and path not in self._seen:
-                self._seen.add(path)
                 self._look_into(path)
+                self._seen.add(path)
 
     def _look_into(self, path: str) -> None:
         for source in self._loader.get_sources():

@@ -1,13 +1,14 @@
-"""`hydra/sweeper=canard`: Hydra's own grid, always in one batch, each member composed once.
+"""`hydra/sweeper=canard`: Hydra's own grid with pairs and repeats, always in one batch.
 
 Hydra loads this file in every Hydra program of the environment: nothing heavy here, and no future import.
 """
 
 import sys
-from typing import Dict, Optional, Sequence
+from typing import Dict, List, Optional, Sequence
 
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper, BasicSweeperConf
 from hydra.core.config_store import ConfigStore
+from hydra.core.override_parser.types import Override
 
 
 class CanardSweeper(BasicSweeper):
@@ -20,6 +21,13 @@ class CanardSweeper(BasicSweeper):
                 " platform decides how many tasks run at once\n"
             )
         super().__init__(max_batch_size=None, params=params)
+
+    def split_arguments(
+        self, overrides: List[Override], max_batch_size: Optional[int]
+    ) -> List[List[List[str]]]:
+        from canard_hydra.multirun import members_overrides
+
+        return [members_overrides(self.config, overrides)]
 
     def validate_batch_is_legal(self, batch: Sequence[Sequence[str]]) -> None:
         """The launcher composes every member before anything is sent, and says which one is wrong."""
