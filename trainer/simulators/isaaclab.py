@@ -15,6 +15,7 @@ import torch
 from rsl_rl.env import VecEnv
 
 from trainer.errors import ConfigurationError
+from trainer.simulators import curricula
 from trainer.simulators.isaaclab_agent import train_cfg
 from trainer.simulators.isaaclab_cfg import set_parameter, set_reward_weights
 from trainer.simulators.isaaclab_generations import (
@@ -61,25 +62,10 @@ class IsaacLabSimulator:
 
     def state_dict(self) -> dict[str, Any]:
         """The counters of curricula: steps so far, and each environment's terrain level."""
-        levels = getattr(self._terrain, "terrain_levels", None)
-        return {
-            "common_step_counter": int(self._task.common_step_counter),
-            "terrain_levels": levels.clone() if levels is not None else None,
-        }
+        return curricula.state_dict(self._task)
 
     def load_state_dict(self, state: dict[str, Any], *, same_envs: bool) -> None:
-        self._task.common_step_counter = state["common_step_counter"]
-        terrain, levels = self._terrain, state["terrain_levels"]
-        if not same_envs or levels is None or getattr(terrain, "terrain_levels", None) is None:
-            return
-        terrain.terrain_levels[:] = levels.to(terrain.terrain_levels.device)
-        terrain.env_origins[:] = terrain.terrain_origins[terrain.terrain_levels, terrain.terrain_types]
-        # The bodies stand on the levels of before.
-        self.env.reset()
-
-    @property
-    def _terrain(self) -> Any:
-        return getattr(self._task.scene, "terrain", None)
+        curricula.load_state_dict(self._task, state, reset=self.env.reset, same_envs=same_envs)
 
     def random_actions(self) -> torch.Tensor:
         """In [-1, 1], the range that Isaac Lab's tasks scale actions from."""

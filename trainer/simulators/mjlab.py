@@ -1,17 +1,17 @@
 """mjlab tasks: Isaac Lab's manager API on MuJoCo-Warp, on a GPU or, slowly, on a CPU.
 
 Tasks and their agents come from mjlab's registry, and its own rsl-rl wrapper drives the environment. Bodies
-are not restored on a resume: episodes start anew; the counter that curricula depend on goes on.
+are not restored on a resume: episodes start anew, at the difficulty that curricula had reached.
 """
 
 import dataclasses
-import importlib
-import inspect
 from typing import Any
 
 import torch
 
-from trainer.simulators.isaaclab_agent import train_cfg
+from trainer.errors import ConfigurationError
+from trainer.simulators import curricula
+from trainer.simulators.isaaclab_agent import RECURRENT_SETTINGS, train_cfg
 from trainer.simulators.isaaclab_cfg import set_parameter, set_reward_weights
 from trainer.simulators.simulator import TaskRequest
 
@@ -35,17 +35,20 @@ class MjlabSimulator:
             set_parameter(env_cfg, path, value)
         env_cfg.scene.num_envs = request.num_envs
         env_cfg.seed = request.seed
-        render_mode = "rgb_array" if request.video else None
-        self._task = ManagerBasedRlEnv(cfg=env_cfg, device=request.device, render_mode=render_mode)
+        _refuse_missing_motion(env_cfg, request.task_name)
+        self._task = ManagerBasedRlEnv(cfg=env_cfg, device=request.device)
         self.env = RslRlVecEnvWrapper(self._task, clip_actions=self.agent_cfg.get("clip_actions"))
         self.step_dt_s = float(self._task.step_dt)
+        self._video = request.video
+        self._renderer: Any = None
         self._action_generator = torch.Generator().manual_seed(request.seed)
 
     def state_dict(self) -> dict[str, Any]:
-        return {"common_step_counter": int(self._task.common_step_counter)}
+        """The counters of curricula: steps so far, and each environment's terrain level."""
+        return curricula.state_dict(self._task)
 
     def load_state_dict(self, state: dict[str, Any], *, same_envs: bool) -> None:
-        self._task.common_step_counter = state["common_step_counter"]
+        curricula.load_state_dict(self._task, state, reset=self.env.reset, same_envs=same_envs)
 
     def random_actions(self) -> torch.Tensor:
         """In [-1, 1], which mjlab's action terms scale."""
@@ -58,9 +61,16 @@ class MjlabSimulator:
 
     def frame(self) -> Any:
         """One picture: uint8, shape (height, width, 3); None without `video`."""
-        return self._task.render()
+        if not self._video:
+            return None
+        if self._renderer is None:
+            self._renderer = _renderer(self._task)
+        self._renderer.update(self._task.sim.data, debug_vis_callback=self._task.update_visualizers)
+        return self._renderer.render()
 
     def close(self) -> None:
+        if self._renderer is not None:
+            self._renderer.close()
         self._task.close()
 
 
@@ -68,15 +78,39 @@ def make(request: TaskRequest) -> MjlabSimulator:
     return MjlabSimulator(request)
 
 
+def _refuse_missing_motion(env_cfg: Any, task_name: str) -> None:
+    """mjlab registers its motion tracking without a motion: that is the user's."""
+    for name, command in env_cfg.commands.items():
+        if getattr(command, "motion_file", None) == "":
+            raise ConfigurationError(
+                f"task_name: {task_name} has no motion to track; register a task of your own (code_url) with"
+                f" its configuration and commands[{name!r}].motion_file set"
+            )
+
+
+def _renderer(task: Any) -> Any:
+    """As the task itself would make it, but not before a picture is wanted: not every machine can draw."""
+    from mjlab.viewer.offscreen_renderer import OffscreenRenderer
+
+    renderer = OffscreenRenderer(
+        model=task.sim.mj_model,
+        cfg=task.cfg.viewer,
+        scene=task.scene,
+        sim_model=task.sim.model,
+        expanded_fields=task.sim.expanded_fields,
+    )
+    renderer.initialize()
+    return renderer
+
+
 def _agent_cfg(agent: dict[str, Any], task_name: str) -> dict[str, Any]:
-    networks = {name: _model(agent[name]) for name in ("actor", "critic")}
-    # mjlab's runners subclass OnPolicyRunner only to export policies, which is done elsewhere here.
-    return train_cfg({**agent, **networks, "class_name": "OnPolicyRunner"}, task_name)
+    networks = {name: _model(agent[name]) for name in agent.keys() & {"actor", "critic"}}
+    return train_cfg({**agent, **networks}, task_name)
 
 
 def _model(settings: dict[str, Any]) -> dict[str, Any]:
-    """mjlab writes the settings of every kind of network; rsl-rl's classes take their own."""
-    models = importlib.import_module("rsl_rl.models")
-    taken = inspect.signature(getattr(models, settings["class_name"]).__init__).parameters
-    kept = {name: value for name, value in settings.items() if name in taken and value is not None}
-    return {"class_name": settings["class_name"], **kept}
+    """mjlab writes the settings of every kind of network down, and drops at the end what is not set."""
+    unset = {name for name, value in settings.items() if value is None}
+    if "rnn_type" in unset:
+        unset |= {*RECURRENT_SETTINGS}
+    return {name: value for name, value in settings.items() if name not in unset}
