@@ -9,38 +9,29 @@ from pathlib import Path
 import hydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.plugins import Plugins
-from hydra.errors import CompactHydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig
-from omegaconf.errors import OmegaConfBaseException
 
-from canard.errors import CanardError
 from canard_hydra import full_error
-from canard_hydra.arguments import in_hydras_order
-from canard_hydra.conf_dir import CONFIG_NAME, own_conf_dir, primary_dir, search_path_plugin
+from canard_hydra.arguments import PROGRAM, CommandLine, read_arguments
+from canard_hydra.conf_dir import CONFIG_NAME, ConfFolders, own_conf_dir, primary_dir
 from canard_hydra.errors import UsageError
 from canard_hydra.interrupts import INTERRUPTED, NOTHING_SUBMITTED
 
-PROGRAM = "canard-hydra"
 # Hydra 1.3 wants to be told whose defaults hold; from 1.4 on it deprecates the question.
 VERSION_BASE = {"version_base": "1.3"} if hydra.__version__.startswith("1.3.") else {}
-
-USERS_MISTAKES = (CanardError, CompactHydraException, OmegaConfBaseException)
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line; returns the exit status."""
     show_where = full_error.is_wanted()
+    folders = ConfFolders(own_conf_dir(Path.cwd()))
+    line = CommandLine(options=arguments)
     try:
-        _run_hydra(arguments)
+        line = read_arguments(arguments)
+        _run_hydra(line, folders)
     except KeyboardInterrupt as interrupt:
         return _fail(str(interrupt) or NOTHING_SUBMITTED, INTERRUPTED)
-    except USERS_MISTAKES as error:
-        if show_where:
-            traceback.print_exc()
-        from canard_hydra.explain import explain
-
-        return _fail(f"{PROGRAM}: {explain(error)}", 2 if isinstance(error, UsageError) else 1)
     except BrokenPipeError:
         # Whoever read the output, such as `head`, has seen enough; Python must not try once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -50,16 +41,27 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:
         if show_where:
             traceback.print_exc()
-        return _fail(f"{PROGRAM}: {type(error).__name__}: {error} (for where: {full_error.VARIABLE}=1)", 1)
+        return _fail(f"{PROGRAM}: {_told(error, line, folders)}", 2 if isinstance(error, UsageError) else 1)
     return 0
 
 
-def _run_hydra(arguments: Sequence[str]) -> None:
-    own = own_conf_dir(Path.cwd())
-    Plugins.instance().register(search_path_plugin(own))
-    sys.argv[1:] = in_hydras_order(arguments)
+def _told(error: Exception, line: CommandLine, folders: ConfFolders) -> str:
+    # Only an error needs these.
+    from canard_hydra.explain import Said, explain, is_users_mistake
+    from canard_hydra.groups import Groups
+
+    if not is_users_mistake(error):
+        return f"{type(error).__name__}: {error} (for where: {full_error.VARIABLE}=1)"
+    groups = Groups.on(folders.search_path)
+    return explain(error, Said(overrides=line.overrides, multirun=line.multirun, groups=groups))
+
+
+def _run_hydra(line: CommandLine, folders: ConfFolders) -> None:
+    Plugins.instance().register(folders.plugin())
+    sys.argv[1:] = line.arguments
     job = _Job()
-    program = hydra.main(config_path=str(primary_dir(own)), config_name=CONFIG_NAME, **VERSION_BASE)(job.run)
+    primary = str(primary_dir(folders.own))
+    program = hydra.main(config_path=primary, config_name=CONFIG_NAME, **VERSION_BASE)(job.run)
     with full_error.hydra_raises():
         program()
     if job.error is not None:

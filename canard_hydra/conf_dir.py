@@ -30,16 +30,28 @@ def primary_dir(own: Path | None) -> Path:
     return conf_dir()
 
 
-def search_path_plugin(own: Path | None) -> type[SearchPathPlugin]:
-    """A plugin for this process only: the user's folder before the primary one, ours behind it."""
+class ConfFolders:
+    """The user's folder before the primary one, ours behind it; remembers where Hydra looked."""
 
-    class ConfFolders(SearchPathPlugin):
-        def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
-            known = {entry.path for entry in search_path.get_path()}
-            main = primary_dir(own)
-            if own is not None and own != main and f"file://{own}" not in known:
-                search_path.prepend(provider=f"{PROVIDER}-own", path=f"file://{own}", anchor="main")
-            if main != conf_dir() or not known & {str(conf_dir()), f"file://{conf_dir()}"}:
-                search_path.append(provider=PROVIDER, path=f"file://{conf_dir()}")
+    def __init__(self, own: Path | None) -> None:
+        self.own = own
+        self.search_path: ConfigSearchPath | None = None
 
-    return ConfFolders
+    def plugin(self) -> type[SearchPathPlugin]:
+        """For this process only."""
+        folders = self
+
+        class ConfFoldersPlugin(SearchPathPlugin):
+            def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+                folders._extend(search_path)
+
+        return ConfFoldersPlugin
+
+    def _extend(self, search_path: ConfigSearchPath) -> None:
+        known = {entry.path for entry in search_path.get_path()}
+        main = primary_dir(self.own)
+        if self.own is not None and self.own != main and f"file://{self.own}" not in known:
+            search_path.prepend(provider=f"{PROVIDER}-own", path=f"file://{self.own}", anchor="main")
+        if main != conf_dir() or not known & {str(conf_dir()), f"file://{conf_dir()}"}:
+            search_path.append(provider=PROVIDER, path=f"file://{conf_dir()}")
+        self.search_path = search_path

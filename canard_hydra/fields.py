@@ -65,6 +65,19 @@ KEY_OF_FIELD = {
 }
 FIELD_OF_KEY = {key: field for field, key in KEY_OF_FIELD.items()}
 
+INTEGERS = (
+    "num_envs",
+    "max_iterations",
+    "seed",
+    "gpu_count",
+    "video_interval",
+    "ppo.num_learning_epochs",
+    "ppo.num_mini_batches",
+)
+SWITCHES = ("video_enabled",)
+WIDTHS = ("network.actor_hidden_dims", "network.critic_hidden_dims")
+SCHEDULES = ("ppo.schedule",)
+
 KNOWN_KEYS = (
     *KEY_OF_FIELD.values(),
     *(f"task.{name}" for name in RECOMMENDED),
@@ -112,8 +125,19 @@ def unknown_key(key: str, *, known: Iterable[str] = KNOWN_KEYS) -> str:
     if near:
         return f"unknown key {key!r}; did you mean {near!r}?"
     section = key.partition(".")[0]
-    beside = [one for one in known if one.startswith(f"{section}.")] or list(known)
-    return f"unknown key {key!r}; known are {', '.join(beside)}"
+    beside = [one for one in known if one.startswith(f"{section}.")]
+    if beside:
+        return f"unknown key {key!r}; known are {', '.join(beside)}"
+    return f"unknown key {key!r}; to see them all: canard-hydra --cfg job"
+
+
+def example_of(key: str) -> str:
+    """`, as in seed=1`; nothing for a key that means no field."""
+    kinds = ((INTEGERS, "1"), (SWITCHES, "true"), (WIDTHS, "[256,128]"), (SCHEDULES, "fixed"))
+    for keys, value in kinds:
+        if key in keys:
+            return f", as in {key}={value}"
+    return f", as in {key}=0.5" if key in FIELD_OF_KEY or key.startswith(REWARD_KEY) else ""
 
 
 def nearest_key(key: str, known: Iterable[str] = KNOWN_KEYS) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from forked import ForkedCommands
 from recording import Service
 
 LIMIT_S = 60
@@ -47,6 +48,23 @@ def canard_hydra(environment: dict[str, str], directory: Path) -> Command:
             timeout=LIMIT_S,
             check=False,
         )
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def _forked() -> Iterator[ForkedCommands]:
+    commands = ForkedCommands(os.environ)
+    yield commands
+    commands.close()
+
+
+@pytest.fixture
+def quick(_forked: ForkedCommands, environment: dict[str, str], directory: Path) -> Command:
+    """The same command, for many of them: forked from a process that has loaded everything."""
+
+    def run(*arguments: str, **extra_environment: str) -> subprocess.CompletedProcess[str]:
+        return _forked.run(arguments, directory=directory, environment=environment | extra_environment)
 
     return run
 

@@ -33,7 +33,7 @@ def refused(done, service) -> str:
         (["+foo=3"], "unknown key 'foo', and nothing refers to it"),
         (["task=cartpol"], "task=cartpol: no such option in conf/task; did you mean task=cartpole?"),
         (["-m", "task=cartpole,ant"], "task=ant: no such option in conf/task; there are: cartpole"),
-        (["task.reward_weights.jump=1"], "to set it all the same: +task.reward_weights.jump=..."),
+        (["task.reward_weights.jump=1"], "to set it whatever the option: '++task.reward_weights.jump=1'"),
         (["-m", "task=cartpole,halfcheetah", "task.hop_height=0.5"], "unknown key 'task.hop_height'"),
     ],
 )
@@ -162,9 +162,9 @@ def test_a_platform_without_its_address_is_named(canard_hydra, service, environm
 @pytest.mark.parametrize(
     ("override", "expected"),
     [
-        ("name=c#d", "the character '#' cannot stand unquoted; type it as 'name=\"c#d\"'"),
+        ("name=c#d", "the character '#' at position 7 cannot stand unquoted; type it as 'name=\"c#d\"'"),
         ("name=run (1)", "type it as 'name=\"run (1)\"'"),
-        ("name=机器人", "the character '机' cannot stand unquoted; type it as 'name=\"机器人\"'"),
+        ("name=机器人", "the character '机' at position 6 cannot stand unquoted; type it as 'name=\"机"),
         (
             "'name=one two'",
             "the quote ' before the key belongs before the value; type it as 'name=\"one two\"'",
