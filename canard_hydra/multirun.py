@@ -191,7 +191,8 @@ class MemberComposer:
     def _composed(self, overrides: Sequence[str], number: int) -> tuple[Member, DictConfig]:
         try:
             return self._made(overrides, number)
-        except (ExperimentError, CompactHydraException) as error:
+        except (ExperimentError, CompactHydraException, OmegaConfBaseException, ValueError) as error:
+            # ValueError: Hydra's own for a group that is set to null, among others.
             apart = " ".join(self._apart(overrides))
             raise ExperimentError(f"member {number} ({apart}): {explain(error)}") from error
 
