@@ -3,24 +3,16 @@
 A name or signature that this release does not have fails here. What it cannot show is Isaac Sim itself.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
 import shutil
-import subprocess
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from trainers import LIMIT_S, REPOSITORY, Ended, Trainer, wait_for
 
-if TYPE_CHECKING:
-    from conftest import Ended, Trainer
-
-LIMIT_S = 500
-REPOSITORY = Path(__file__).parents[2]
 STOCK = "Isaac-Cartpole-Direct-v0"
 CONFIG = {"task_name": STOCK, "num_envs": 64, "max_iterations": 12, "seed": 1}
 
@@ -59,7 +51,7 @@ def test_the_stock_direct_cartpole_trains_through_our_loop(run: Ended) -> None:
 def test_sigterm_is_ours_again_after_the_apps_own_handler(isaaclab_2: Trainer, tmp_path: Path) -> None:
     config = CONFIG | {"max_iterations": 100_000}
     process = isaaclab_2.start(tmp_path / "out", config, "--import", "fake_physics")
-    _wait_for_an_iteration(tmp_path / "out" / "events.jsonl", process)
+    wait_for(tmp_path / "out" / "events.jsonl", process, text='"event": "iteration"')
 
     process.terminate()
 
@@ -179,7 +171,7 @@ def test_every_task_whose_configuration_loads_takes_our_settings(isaaclab_2: Tra
         ("isaaclab.py", "env_cfg.seed", "env_cfg.sim.seeds"),
         ("isaaclab.py", "RslRlVecEnvWrapper", "RslRlVecEnv"),
         ("isaaclab.py", "clip_actions=clip_actions", "clip=clip_actions"),
-        ("isaaclab.py", "common_step_counter", "step_counter"),
+        ("curricula.py", "common_step_counter", "step_counter"),
     ],
 )
 def test_a_misspelt_call_is_noticed_and_the_right_one_passes(
@@ -213,30 +205,10 @@ def _copy_of_the_trainer(folder: Path) -> Path:
     return copy
 
 
-def _wait_for_an_iteration(path: Path, process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + LIMIT_S
-    while time.monotonic() < deadline:
-        if path.exists() and '"event": "iteration"' in path.read_text():
-            return
-        assert process.poll() is None, f"the trainer ended with {process.returncode}"
-        time.sleep(0.1)
-    raise AssertionError(f"no iteration within {LIMIT_S} s")
-
-
 def _notes(ended: Ended) -> list[str]:
     return (ended.output.parent / "standin.log").read_text().splitlines()
 
 
 def _result(isaaclab_2: Trainer, program: str, folder: Path) -> Any:
-    done = subprocess.run(
-        [isaaclab_2.python, "-c", program],
-        cwd=folder,
-        env={**os.environ, **isaaclab_2.environment},
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
-    lines = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
-    assert lines, done.stderr[-3000:]
-    return json.loads(lines[0].removeprefix("RESULT "))
+    [result] = [line for line in isaaclab_2.run_program(program, folder) if line.startswith("RESULT ")]
+    return json.loads(result.removeprefix("RESULT "))

@@ -1,22 +1,13 @@
 """Isaac Lab 3.0.0 really trains here: on the CPU, with Newton, its stock cartpole and a user's project."""
 
-from __future__ import annotations
-
 import json
-import os
 import signal
-import subprocess
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import torch
+from trainers import LIMIT_S, Ended, Trainer, newest_checkpoint, wait_for
 
-if TYPE_CHECKING:
-    from conftest import Ended, Trainer
-
-LIMIT_S = 500
 STOCK = "Isaac-Cartpole-Direct"
 
 
@@ -158,12 +149,10 @@ def test_a_misspelt_task_is_refused_with_the_near_ones(isaaclab: Trainer, tmp_pa
 def test_a_killed_training_goes_on_where_its_newest_checkpoint_is(isaaclab: Trainer, tmp_path: Path) -> None:
     config = {"task_name": STOCK, "num_envs": 16, "max_iterations": 40, "seed": 4}
     first = isaaclab.start(tmp_path / "first", config)
-    _wait_for(tmp_path / "first" / "checkpoints" / "model_8.pt", first)
+    wait_for(tmp_path / "first" / "checkpoints" / "model_8.pt", first)
     first.kill()
     first.wait()
-    newest = max(
-        (tmp_path / "first" / "checkpoints").glob("model_*.pt"), key=lambda p: int(p.stem.split("_")[1])
-    )
+    newest = newest_checkpoint(tmp_path / "first")
     done = int(newest.stem.split("_")[1])
 
     ended = isaaclab.run(tmp_path / "second", config, "--resume", str(newest))
@@ -178,7 +167,7 @@ def test_a_killed_training_goes_on_where_its_newest_checkpoint_is(isaaclab: Trai
 def test_sigterm_leaves_a_checkpoint_and_the_code_of_a_preemption(isaaclab: Trainer, tmp_path: Path) -> None:
     config = {"task_name": STOCK, "num_envs": 16, "max_iterations": 10_000, "seed": 5}
     process = isaaclab.start(tmp_path / "out", config)
-    _wait_for(tmp_path / "out" / "events.jsonl", process, text='"event": "iteration"')
+    wait_for(tmp_path / "out" / "events.jsonl", process, text='"event": "iteration"')
 
     process.send_signal(signal.SIGTERM)
 
@@ -236,26 +225,7 @@ def test_without_a_renderer_there_is_one_warning_and_no_picture(isaaclab: Traine
 
 
 def _frames(isaaclab: Trainer, folder: Path, **variables: str) -> str:
-    done = subprocess.run(
-        [isaaclab.python, "-c", FRAMES.format(task=STOCK)],
-        cwd=folder,
-        env={**os.environ, **isaaclab.environment, **variables},
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=True,
-    )
-    return done.stdout
-
-
-def _wait_for(path: Path, process: subprocess.Popen[str], text: str = "") -> None:
-    deadline = time.monotonic() + LIMIT_S
-    while time.monotonic() < deadline:
-        if path.exists() and (not text or text in path.read_text()):
-            return
-        assert process.poll() is None, f"the trainer ended with {process.returncode}"
-        time.sleep(0.2)
-    raise AssertionError(f"no {path.name} within {LIMIT_S} s")
+    return "\n".join(isaaclab.run_program(FRAMES.format(task=STOCK), folder, **variables))
 
 
 def _checkpoint(ended: Ended, iteration: int) -> dict[str, dict[str, torch.Tensor]]:

@@ -1,8 +1,5 @@
 """The whole path: one command, a repository by URL, a trainer that is killed, and a policy in the end."""
 
-from __future__ import annotations
-
-import os
 import shutil
 import signal
 import subprocess
@@ -10,37 +7,19 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-
-if TYPE_CHECKING:
-    from conftest import Trainer
+from trainers import LIMIT_S, Trainer, own_platform
 
 HERE = Path(__file__).parent
-LIMIT_S = 500
 ITERATIONS = 30
 
 
 @pytest.fixture
 def variables(isaaclab: Trainer, tmp_path: Path) -> Iterator[dict[str, str]]:
-    """A platform of our own, executing Isaac Lab's interpreter; brought down at the end."""
-    home = str(tmp_path / "home")
-    settings = {
-        **os.environ,
-        **isaaclab.environment,
-        "CANARD_HOME": home,
-        "CANARD_TRAINER_PYTHON": isaaclab.python,
-    }
-    yield settings
-    subprocess.run(
-        [sys.executable, "-m", "canard.cli", "down"],
-        env=settings,
-        timeout=60,
-        check=False,
-        capture_output=True,
-    )
+    with own_platform(isaaclab, tmp_path / "home") as variables:
+        yield variables
 
 
 @pytest.fixture

@@ -26,10 +26,10 @@ class MjlabSimulator:
     def __init__(self, request: TaskRequest) -> None:
         from mjlab.envs import ManagerBasedRlEnv
         from mjlab.rl import RslRlVecEnvWrapper
-        from mjlab.tasks.registry import load_env_cfg, load_rl_cfg
+        from mjlab.tasks.registry import load_env_cfg
 
         env_cfg = load_env_cfg(request.task_name)
-        self.agent_cfg = _agent_cfg(dataclasses.asdict(load_rl_cfg(request.task_name)), request.task_name)
+        self.agent_cfg = agent_cfg_of_task(request.task_name)
         set_reward_weights(env_cfg, request.reward_weights)
         for path, value in request.physics_params.items():
             set_parameter(env_cfg, path, value)
@@ -103,7 +103,11 @@ def _renderer(task: Any) -> Any:
     return renderer
 
 
-def _agent_cfg(agent: dict[str, Any], task_name: str) -> dict[str, Any]:
+def agent_cfg_of_task(task_name: str) -> dict[str, Any]:
+    """The agent that mjlab's registry has for the task, in rsl-rl's configuration of 5.x."""
+    from mjlab.tasks.registry import load_rl_cfg
+
+    agent = dataclasses.asdict(load_rl_cfg(task_name))
     networks = {name: _model(agent[name]) for name in agent.keys() & {"actor", "critic"}}
     return train_cfg({**agent, **networks}, task_name)
 
