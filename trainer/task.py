@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from canard.models import PhysicsConfig, TrainingConfig
+from trainer import video
 from trainer.errors import DONE, PREEMPTED, ConfigurationError, Preempted
 from trainer.events import EventLog
 from trainer.modules import import_modules
@@ -40,6 +41,9 @@ def run_training(
     ranks = Ranks.of(os.environ)
     if ranks.size != config.gpu_count:
         raise ConfigurationError(f"gpu_count: {config.gpu_count}, and {ranks.size} ranks were started")
+    if not ranks.is_first:
+        config = config.model_copy(update={"video_enabled": False})
+    config, hint = video.prepared(config, events)
     app = start_app(config.task_name, device=lambda: ranks.device(args.device), video=config.video_enabled)
     import_modules(args.modules)
     simulator_name = simulator_of(config.task_name)
@@ -47,8 +51,7 @@ def run_training(
     at_end.callback(training.simulator.close)
     startup_s = time.monotonic() - started
     if config.video_enabled:
-        events.emit("warning", message=f"video_enabled: the {simulator_name} simulator records no video yet")
-
+        training.recorder = _recorder(training, events, hint)
     try:
         training.learn()
     except Preempted:
@@ -60,6 +63,18 @@ def run_training(
     _summarize(training, startup_s, time.monotonic() - started, dry_run=args.dry_run is not None)
     events.emit("finished", iteration=training.iteration)
     return DONE
+
+
+def _recorder(training: "Training", events: EventLog, hint: str | None) -> "video.Recorder | None":
+    recorder = video.Recorder(
+        training.simulator,
+        output=training.output,
+        events=events,
+        interval=training.config.video_interval,
+        env_step=training.steps_of_each_env,
+        hint=hint,
+    )
+    return recorder if recorder.preflight() else None
 
 
 def run_physics(

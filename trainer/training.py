@@ -29,6 +29,7 @@ from trainer.scalars import Scalars
 from trainer.shapes import refuse_other_shapes
 from trainer.simulators.simulator import Simulator
 from trainer.stop import StopRequest
+from trainer.video import Recorder
 
 UNRELATED_TO_POLICY = {"code_url", "code_ref", "checkpoint_url"}
 """Where things came from: a checkpoint is passed on, and they may be private."""
@@ -76,6 +77,7 @@ class Training:
         self.saved: list[SavedCheckpoint] = []
         self.reports: list[IterationReport] = []
         self._task_scalars: dict[str, list[torch.Tensor | float]] = {}
+        self.recorder: Recorder | None = None
         self._saved_iteration = 0
         self._last_save = time.monotonic()
 
@@ -105,8 +107,14 @@ class Training:
                     self.save()
             self._save_unless_saved()  # also when it was done before it was resumed: this output has it too
         finally:
+            if self.recorder is not None:
+                self.recorder.finish()
             if scalars is not None:
                 scalars.close()
+
+    @property
+    def steps_of_each_env(self) -> int:
+        return self.env_steps // (int(self.env.num_envs) * self.ranks.size)
 
     @property
     def env_steps_per_iteration(self) -> int:
@@ -141,6 +149,8 @@ class Training:
                     rewards.to(self.device),
                     dones.to(self.device),
                 )
+                if self.recorder is not None:
+                    self.recorder.after_step(self.iteration)
                 self.alg.process_env_step(observations, rewards, dones, extras)
                 self.episodes.add_step(rewards, dones)
                 self._note_task_scalars(extras)
@@ -262,11 +272,10 @@ class Training:
         return world
 
     def _contents(self, worlds: list[dict[str, Any]]) -> dict[str, Any]:
-        steps = self.env_steps // (self.env.num_envs * self.ranks.size)
         return {
             **self.alg.save(),
             "iter": self.iteration,
-            "infos": {"env_state": {"common_step_counter": steps}},
+            "infos": {"env_state": {"common_step_counter": self.steps_of_each_env}},
             checkpoints.OUR_KEY: {
                 "version": checkpoints.OUR_VERSION,
                 "iteration": self.iteration,

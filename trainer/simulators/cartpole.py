@@ -9,12 +9,14 @@ import math
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import numpy as np
 import torch
 from rsl_rl.env import VecEnv
 from tensordict import TensorDict
 
 from trainer.agent import default_agent_cfg
 from trainer.errors import ConfigurationError
+from trainer.simulators.cartpole_picture import draw
 from trainer.simulators.simulator import TaskRequest
 
 EPISODE_STEPS = 500
@@ -145,6 +147,11 @@ class Cartpole:
 
     def count_collisions(self) -> int:
         return self.env.rail_end_hits
+
+    def frame(self) -> np.ndarray:
+        """Of environment 0."""
+        position, _, angle, _ = self.env.state[0].tolist()
+        return draw(position_m=position, angle_rad=angle, pole_length_m=self.env.physics.pole_length)
 
     def close(self) -> None:
         return

@@ -30,6 +30,7 @@ UNLIMITED_EPISODE_STEPS = 1_000_000
 SAMPLES_PER_ITERATION = 2048
 """Few environments roll out longer, so that an update has this many (PPO on MuJoCo, arXiv:1707.06347)."""
 DEFAULT_STEP_S = 0.02
+DRAWN = "rgb_array"
 
 
 class GymnasiumEnv(VecEnv):
@@ -137,6 +138,13 @@ class GymnasiumSimulator:
     def count_collisions(self) -> int:
         return self._mujoco.count_new_contacts() if self._mujoco is not None else 0
 
+    def frame(self) -> np.ndarray | None:
+        """Of environment 0; None where the task does not draw into memory."""
+        if self._envs[0].render_mode != DRAWN:
+            return None
+        picture: Any = self._envs[0].render()
+        return picture if isinstance(picture, np.ndarray) else None
+
     def close(self) -> None:
         self.env.vector_env.close()
 
@@ -154,10 +162,12 @@ def _attribute_states(envs: Sequence["gymnasium.Env[Any, Any]"]) -> list[Attribu
 
 
 def _vector_env(request: TaskRequest) -> SyncVectorEnv:
-    arguments = {**request.physics_params, **request.reward_weights}
+    arguments: dict[str, Any] = {**request.physics_params, **request.reward_weights}
     try:
         if arguments:
             _refuse_unknown_arguments(request)
+        if request.video and _draws(request.task_name):
+            arguments["render_mode"] = DRAWN
         vector_env = gymnasium.make_vec(
             request.task_name,
             num_envs=request.num_envs,
@@ -192,12 +202,21 @@ def _refuse_unknown_arguments(request: TaskRequest) -> None:
                 )
 
 
+def _draws(task_name: str) -> bool:
+    """Whether the task draws into memory, as its class says; one that does not is made without."""
+    return DRAWN in (getattr(_constructor(task_name), "metadata", None) or {}).get("render_modes", ())
+
+
+def _constructor(task_name: str) -> Any:
+    creator = gymnasium.spec(task_name).entry_point
+    if isinstance(creator, str):
+        return gymnasium.envs.registration.load_env_creator(creator)
+    return creator
+
+
 def _arguments(task_name: str) -> dict[str, Any]:
     """Arguments of the environment's constructor, with what they are when nothing is said."""
-    spec = gymnasium.spec(task_name)
-    constructor = spec.entry_point
-    if isinstance(constructor, str):
-        constructor = gymnasium.envs.registration.load_env_creator(constructor)
+    constructor = _constructor(task_name)
     parameters: Mapping[str, inspect.Parameter] = (
         inspect.signature(constructor).parameters if constructor else {}
     )
@@ -206,7 +225,7 @@ def _arguments(task_name: str) -> dict[str, Any]:
         for name, parameter in parameters.items()
         if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
     }
-    return {**named, **spec.kwargs}
+    return {**named, **gymnasium.spec(task_name).kwargs}
 
 
 def _refuse_spaces(task_name: str, vector_env: SyncVectorEnv) -> None:

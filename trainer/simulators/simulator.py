@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    import numpy as np
     from rsl_rl.env import VecEnv
 
 
@@ -62,6 +63,10 @@ class Simulator(Protocol):
 
     def count_collisions(self) -> int:
         """Collisions that began in the last env step, over all environments."""
+        ...
+
+    def frame(self) -> "np.ndarray | None":
+        """A picture as it is now: uint8, shape (height, width, 3); None where none can be drawn."""
         ...
 
     def close(self) -> None: ...
