@@ -59,7 +59,7 @@ def _told(error: Exception, line: CommandLine, folders: ConfFolders) -> str:
 def _run_hydra(line: CommandLine, folders: ConfFolders) -> None:
     Plugins.instance().register(folders.plugin())
     sys.argv[1:] = line.arguments
-    job = _Job()
+    job = _Job(line.overrides)
     primary = str(primary_dir(folders.own))
     program = hydra.main(config_path=primary, config_name=CONFIG_NAME, **VERSION_BASE)(job.run)
     with full_error.hydra_raises():
@@ -71,17 +71,18 @@ def _run_hydra(line: CommandLine, folders: ConfFolders) -> None:
 class _Job:
     """What Hydra calls without -m. An error is kept for the end: Hydra would print it in its own way."""
 
-    def __init__(self) -> None:
+    def __init__(self, said: Sequence[str]) -> None:
+        self._said = said
         self.error: Exception | None = None
 
     def run(self, config: DictConfig) -> None:
         try:
-            _submit_one(config)
+            _submit_one(config, self._said)
         except Exception as error:
             self.error = self.error or error
 
 
-def _submit_one(config: DictConfig) -> None:
+def _submit_one(config: DictConfig, said: Sequence[str]) -> None:
     # The models are loaded here: showing a configuration or its help does not need them.
     from canard.errors import RunFailedError
     from canard_hydra.composed import make_plain
@@ -97,6 +98,8 @@ def _submit_one(config: DictConfig) -> None:
             " makes one run of a multirun; say hydra/launcher=canard, or add"
             " '- override hydra/launcher: canard' to the defaults of your conf/config.yaml"
         )
+    if "hydra.mode=RUN" not in said:
+        _refuse_a_sweep_that_would_be_left_out(whole)
     composed = make_plain(config, whole.hydra, overrides=task_overrides(whole), said=said_overrides(whole))
     for key, one in (("repeats", 1), ("zip", [])):
         if composed.control.get(key, one) != one:
@@ -104,6 +107,16 @@ def _submit_one(config: DictConfig) -> None:
     [outcome] = perform(make_experiment([composed]))
     if outcome.error is not None:
         raise RunFailedError(outcome.error)
+
+
+def _refuse_a_sweep_that_would_be_left_out(whole: DictConfig) -> None:
+    """What a file sweeps over means nothing to Hydra without -m."""
+    params = whole.hydra.sweeper.get("params")
+    if params:
+        raise UsageError(
+            f"hydra.sweeper.params: a file sweeps over {', '.join(params)}, but there is no -m; add -m, or"
+            " 'mode: MULTIRUN' under hydra: in that file, or say hydra.mode=RUN to train once without them"
+        )
 
 
 def _fail(message: str, status: int) -> int:

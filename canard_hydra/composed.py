@@ -5,12 +5,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from canard.paths import absolute_if_it_is_a_path
-from canard_hydra.errors import ExperimentError
-from canard_hydra.exact_text import TEXT_KEYS, exact_text
+from canard_hydra.conf_dir import CONFIG_NAME
+from canard_hydra.errors import ExperimentError, KeyedError
+from canard_hydra.exact_text import TEXT_KEYS, exact_text, text_keys
 from canard_hydra.fields import (
     CONTROL_KEYS,
     FIELD_OF_KEY,
@@ -40,6 +41,9 @@ class Composed:
     """name, mode, wait, tags, dry_run_iterations; `platform` when the mode needs one."""
     task_choice: str | None
     """Option of the group `task`."""
+    said: tuple[str, ...] = ()
+    """All overrides of the command line, as they were typed."""
+    config_name: str = CONFIG_NAME
 
 
 def make_plain(
@@ -57,10 +61,28 @@ def make_plain(
         ExperimentError: a value is ???, an interpolation does not resolve, or a key means nothing.
     """
     needed = needed_keys(config)
+    _refuse_lists(config)
     _refuse_missing(config, needed)
-    _refuse_keys_without_meaning(config, hydra)
+    try:
+        _refuse_keys_without_meaning(config, hydra)
+        return _made(config, hydra, needed, overrides, said)
+    except KeyedError as error:
+        from canard_hydra.origin import Wording, written  # which reads files again
+
+        name = hydra.job.config_name or CONFIG_NAME
+        where = written(error.key, Wording(config_name=name, said=said, swept=overrides))
+        raise ExperimentError(f"{error}{where}") from None
+
+
+def _made(
+    config: DictConfig,
+    hydra: DictConfig,
+    needed: Sequence[str],
+    overrides: Sequence[str],
+    said: Sequence[str],
+) -> Composed:
     values = {key: _resolved(config, key) for key in needed}
-    for key in TEXT_KEYS:
+    for key in text_keys(config):
         _put(values, key, exact_text(config, key, said))
     fields = training_fields(values)
     for name in PATH_FIELDS:
@@ -71,6 +93,8 @@ def make_plain(
         fields=fields,
         control={key: values[key] for key in CONTROL_KEYS if key in values},
         task_choice=hydra.runtime.choices.get("task"),
+        said=tuple(said),
+        config_name=hydra.job.config_name or CONFIG_NAME,
     )
 
 
@@ -80,6 +104,17 @@ def needed_keys(config: DictConfig) -> list[str]:
     if OmegaConf.select(config, "mode", default="submit") != "submit":
         known.remove("platform")
     return [str(key) for key in config if key in known]
+
+
+def _refuse_lists(config: DictConfig) -> None:
+    """A file that holds a list would be told by whatever looks into it first."""
+    for section in SECTIONS:
+        node = config._get_node(section, validate_access=False)
+        if isinstance(node, ListConfig):
+            raise ExperimentError(
+                f"{section}: is a list, but must be a group of keys; see the file that was chosen from"
+                f" conf/{section}/"
+            )
 
 
 def _refuse_missing(config: DictConfig, needed: Sequence[str]) -> None:
@@ -106,7 +141,7 @@ def _refuse_keys_without_meaning(config: DictConfig, hydra: DictConfig) -> None:
         if not any(reference.search(text) for text in texts):
             near = nearest_key(key, KNOWN_KEYS)
             hint = f"did you mean {near!r}?" if near else "remarks belong under tags, as in +tags.note=..."
-            raise ExperimentError(f"unknown key {key!r}, and nothing refers to it; {hint}")
+            raise KeyedError(f"unknown key {key!r}, and nothing refers to it; {hint}", key=key)
 
 
 def resolved_at(config: DictConfig, key: str, said: Sequence[str]) -> Any:
@@ -157,6 +192,8 @@ def _resolved(config: DictConfig, key: str) -> Any:
     except OmegaConfBaseException as error:
         where = error.full_key or key
         reason = RAISED.sub("", str(error.msg or error).splitlines()[0])
+        if "recursi" in reason.lower():
+            reason = "it refers to itself"
         raise ExperimentError(f"{where}: cannot be resolved: {reason}") from error
 
 

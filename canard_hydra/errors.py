@@ -9,3 +9,11 @@ class ExperimentError(CanardError):
 
 class UsageError(ExperimentError):
     """The command line asks for something that cannot be."""
+
+
+class KeyedError(ExperimentError):
+    """Something is wrong with one key; where it was written is worth saying."""
+
+    def __init__(self, message: str, *, key: str) -> None:
+        super().__init__(message)
+        self.key = key

@@ -5,7 +5,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from canard_hydra.errors import ExperimentError
+from canard_hydra.errors import KeyedError
 
 TEXT_KEYS = (
     "name",
@@ -15,6 +15,13 @@ TEXT_KEYS = (
     "checkpoint_url",
     "network.activation",
 )
+TAGS = "tags"
+
+
+def text_keys(config: DictConfig) -> list[str]:
+    """Keys of this configuration whose values are text: those of the fields, and every tag."""
+    tags = config._get_node(TAGS, validate_access=False)
+    return [*TEXT_KEYS, *(f"{TAGS}.{tag!s}" for tag in (tags if isinstance(tags, DictConfig) else ()))]
 
 
 def exact_text(config: DictConfig, key: str, said: Sequence[str]) -> str | None:
@@ -28,14 +35,14 @@ def exact_text(config: DictConfig, key: str, said: Sequence[str]) -> str | None:
         said: the overrides as they were typed.
 
     Raises:
-        ExperimentError: the value is no text; says what to quote.
+        KeyedError: the value is no text; says what to quote.
     """
     value = OmegaConf.select(config, key)
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, int) and not isinstance(value, bool) and _is_interpolation(config, key):
         return str(value)
-    raise ExperimentError(_quote_it(key, value, said))
+    raise KeyedError(_quote_it(key, value, said), key=key)
 
 
 def _is_interpolation(config: DictConfig, key: str) -> bool:
@@ -49,6 +56,8 @@ def _quote_it(key: str, value: Any, said: Sequence[str]) -> str:
     read_as = f"{kind} {value}" if kind and not isinstance(value, bool) else f"{value!r}"
     for override in reversed(said):
         name, equals, text = override.partition("=")
+        if equals and name.lstrip("+") == key and "${" in text:
+            return f"{key}: {text} is {read_as}; put it into text, as in '{name}={key}-{text}'"
         if equals and name.lstrip("+") == key:
             return f"{key}: {text} would be read as {read_as}; quote this value: '{name}={_quoted(text)}'"
     leaf = key.rpartition(".")[2]

@@ -1,6 +1,8 @@
 """From composed members to what is planned, tried or submitted: one RunConfig, every member checked."""
 
+import itertools
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,6 +18,7 @@ from canard_hydra.fields import field_of_key, key_of_field
 SHOWN_NAMES = 4
 NAME_CHARS = 300
 SHOWN_FAULTS = 3
+INDEX = re.compile(r"\.\d+$")
 
 
 class Platform(RequestModel):
@@ -122,32 +125,47 @@ def _validated(composed: Sequence[Composed]) -> list[TrainingConfig]:
         try:
             configs.append(TrainingConfig.model_validate(one.fields))
         except ValidationError as error:
-            faults[index] = "; ".join(_complaint(fault) for fault in error.errors())
+            faults[index] = error.errors()
     if faults:
         raise ExperimentError(_told(composed, faults))
     return configs
 
 
-def _told(composed: Sequence[Composed], faults: Mapping[int, str]) -> str:
+def _told(composed: Sequence[Composed], faults: Mapping[int, Sequence[Any]]) -> str:
     """A line per wrong member, the first few; one line when it is the same with all of them."""
-    if len(faults) == len(composed) and len(set(faults.values())) == 1:
-        return faults[0]
+    told = {index: "; ".join(_complaint(one) for one in found) for index, found in faults.items()}
+    if len(told) == len(composed) and len(set(told.values())) == 1:
+        return _with_origins(composed[0], faults[0])
     lines = [
-        f"member {index} ({' '.join(composed[index].overrides)}): {fault}" for index, fault in faults.items()
+        f"member {index} ({' '.join(composed[index].overrides)}): {_with_origins(composed[index], found)}"
+        for index, found in itertools.islice(faults.items(), SHOWN_FAULTS)
     ]
-    more = [f"and {len(lines) - SHOWN_FAULTS} more members"] if len(lines) > SHOWN_FAULTS else []
-    return "\n".join([*lines[:SHOWN_FAULTS], *more])
+    more = [f"and {len(faults) - SHOWN_FAULTS} more members"] if len(faults) > SHOWN_FAULTS else []
+    return "\n".join([*lines, *more])
+
+
+def _with_origins(composed: Composed, faults: Sequence[Any]) -> str:
+    """The complaints, each with where its value was written unless that is plain."""
+    # Here: it needs Hydra's parts, and there is seldom an error.
+    from canard_hydra.origin import Wording, written
+
+    wording = Wording(config_name=composed.config_name, said=composed.said, swept=composed.overrides)
+    return "; ".join(_complaint(fault) + written(INDEX.sub("", _key(fault)), wording) for fault in faults)
 
 
 def _complaint(fault: Any) -> str:
     """`ppo.learning_rate: should be greater than 0, not -1`"""
-    loc = [str(part) for part in fault["loc"]]
-    key = key_of_field(".".join(loc)) if loc else ""
+    key = _key(fault)
     if fault["type"] == "missing":
         return f"{key}: is missing; say it, as in {key}=..."
     message = fault["msg"].replace("Input should", "should", 1)
     given = "" if " not " in message or fault["type"] == "extra_forbidden" else f", not {fault['input']!r}"
     return f"{key}: {message}{given}" if key else f"{message}{given}"
+
+
+def _key(fault: Any) -> str:
+    loc = [str(part) for part in fault["loc"]]
+    return key_of_field(".".join(loc)) if loc else ""
 
 
 def _params(configs: Sequence[TrainingConfig], swept: Sequence[str]) -> list[dict[str, Any]]:

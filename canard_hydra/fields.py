@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from canard.members import REWARD_PREFIX
-from canard_hydra.errors import ExperimentError
+from canard_hydra.errors import ExperimentError, KeyedError
 
 RUN_FIELDS = (
     "num_envs",
@@ -97,7 +97,7 @@ def training_fields(config: Mapping[str, Any]) -> dict[str, Any]:
         values = _section(config, section)
         for name in values:
             if name not in known:
-                raise ExperimentError(unknown_key(f"{section}.{name}"))
+                raise KeyedError(unknown_key(f"{section}.{name}"), key=f"{section}.{name}")
         fields.update({name: values.get(name) for name in known if name not in RECOMMENDED})
     fields["reward_weights"] = _weights(fields["reward_weights"])
     return {name: value for name, value in fields.items() if value is not None}

@@ -64,6 +64,8 @@ def _points(overrides: Sequence[Override]) -> dict[str, tuple[tuple[str, ...], .
                 f"{override.input_line}: an interval has no list of values; say them, as in {key}=1,2, or"
                 " choose a sweeper that searches, as hydra/sweeper=optuna"
             )
+        if not texts:
+            raise ExperimentError(f"{override.input_line}: has no values, so there would be no member")
         points[key] = tuple((f"{key}={text}",) for text in texts)
     return points
 

@@ -132,6 +132,67 @@ def test_a_file_that_cannot_be_used_is_named(quick, directory: Path, text, expec
     assert expected in told(quick(PLAN, "task=mine"))
 
 
+@pytest.fixture
+def own(directory: Path) -> Path:
+    """The user's conf/, with a file in every group."""
+    files = {
+        "task/mine.yaml": "task_name: X-v0\nnum_envs: 20000\n",
+        "task/typo.yaml": "task_name: X-v0\nnum_env: 3\n",
+        "task/ref.yaml": "task_name: X-v0\ncode_ref: 1234567\n",
+        "task/list.yaml": "- task_name\n",
+        "ppo/mine.yaml": "gamma: 0.9\nlearning_rate: -1\n",
+        "experiment/mine.yaml": "# @package _global_\ndefaults:\n- override /ppo: mine\nppo:\n  lam: 3\n",
+        "sweep/mine.yaml": "# @package _global_\nhydra:\n  sweeper:\n    params:\n      seed: 1,2\n",
+    }
+    for name, text in files.items():
+        file = directory / "conf" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return directory / "conf"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        # The file and line of a value; of what it refers to, where it only refers.
+        ("ppo=mine", "ppo.learning_rate: should be greater than 0, not -1 (conf/ppo/mine.yaml:2)"),
+        ("task=mine", "num_envs: should be less than or equal to 10000, not 20000 (conf/task/mine.yaml:2)"),
+        ("experiment=mine", "should be less than or equal to 1, not 3 (conf/experiment/mine.yaml:5)"),
+        ("-m task=mine,cartpole", "member 0 (task=mine): num_envs: should be less than or equal to 10000, not"
+         " 20000 (conf/task/mine.yaml:2)"),
+        ("task=typo", "did you mean 'task.num_envs'? (conf/task/typo.yaml:2)"),
+        ("task=ref", 'quote this value where it is written: code_ref: "..." (conf/task/ref.yaml:2)'),
+        ("task=list", "task: is a list, but must be a group of keys"),
+        # The override, where its key is another one.
+        ("task.num_envs=20000", "num_envs: should be less than or equal to 10000, not 20000 (task.num_e"),
+        ("ppo.gamma=0.9 seed=${ppo.gamma}", "not 0.9 (ppo.gamma=0.9)"),
+        ("num_envs=${num_envs}", "num_envs: cannot be resolved: it refers to itself"),
+        # Text that Hydra reads as a number.
+        ("+tags.commit=12e4567", "quote this value: '+tags.commit=\"12e4567\"'"),
+        ("name=${ppo.gamma} ppo.gamma=0.5", "put it into text, as in 'name=name-${ppo.gamma}'"),
+        # Nothing to sweep over.
+        ("-m seed=range(5,1)", "seed=range(5,1): has no values"),
+        ("-m task=glob(nope*)", "task=glob(nope*): has no values"),
+    ],
+)  # fmt: skip
+def test_a_wrong_value_is_told_with_where_it_was_written(quick, own, arguments, expected):
+    assert expected in told(quick(PLAN, *arguments.split(" ")))
+
+
+def test_a_value_that_was_typed_just_so_needs_no_place(quick):
+    line = told(quick(PLAN, "seed=-1"))
+
+    assert line == "seed: should be greater than or equal to 0, not -1"
+
+
+def test_a_file_with_values_to_sweep_over_is_not_ignored_without_m(quick, own):
+    """hydra-ecosystem/hydra#851: the sweep would be left out, and one training sent in its place."""
+    assert "a file sweeps over seed, but there is no -m" in told(quick(PLAN, "sweep=mine"), status=2)
+
+    assert "2 members" in quick(PLAN, "-m", "sweep=mine").stdout
+    assert "1 member" in quick(PLAN, "sweep=mine", "hydra.mode=RUN").stdout
+
+
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12))
 def test_the_quoted_form_means_exactly_the_text(text):
     override = f"name={text}"
