@@ -20,9 +20,11 @@ from trainer.errors import (
     DIVERGED,
     DONE,
     INTERRUPTED,
+    PREEMPTED,
     WRONG_CONFIG,
     ConfigurationError,
     DivergenceError,
+    Preempted,
 )
 from trainer.events import EventLog
 from trainer.ranks import Ranks
@@ -32,14 +34,19 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 CLOSE_TIMEOUT_S = 30.0
 
+DESCRIPTIONS = {
+    "train": "Train one policy with PPO. Other commands: evaluate, physics.",
+    "evaluate": "Run episodes of a finished policy and measure.",
+    "physics": "Step a simulator and measure.",
+}
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run and exit: 0 done, 2 wrong config or environment, 3 diverged, 75 stopped, else a crash."""
     started = time.monotonic()
     said = list(sys.argv[1:] if arguments is None else arguments)
-    physics = said[:1] == ["physics"]
-    parser = _parser(physics=physics)
-    args = parser.parse_args(said[1:] if physics else said)
+    mode = said[0] if said[:1] in (["physics"], ["evaluate"]) else "train"
+    args = _parser(mode).parse_args(said if mode == "train" else said[1:])
     stop = StopRequest()
     stop.install()
     try:
@@ -50,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(_cannot_write(args.output, error))
     at_end = ExitStack()
     code = _guarded(
-        lambda: _run(args, physics=physics, events=events, stop=stop, started=started, at_end=at_end), events
+        lambda: _run(args, mode=mode, events=events, stop=stop, started=started, at_end=at_end), events
     )
     events.close()
     if code == DONE:
@@ -82,18 +89,29 @@ def _close(at_end: ExitStack) -> None:
         deadline.cancel()
 
 
-def _parser(*, physics: bool) -> argparse.ArgumentParser:
+def _parser(mode: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m trainer" + (" physics" if physics else ""),
-        description="Step a simulator and measure." if physics else "Train one policy with PPO.",
+        prog="python -m trainer" + (f" {mode}" if mode != "train" else ""), description=DESCRIPTIONS[mode]
     )
-    parser.add_argument("--config", type=Path, required=True, help="resolved config, JSON")
-    parser.add_argument("--output", type=Path, required=True, help="folder that everything is written under")
+    evaluates = mode == "evaluate"
+    parser.add_argument("--config", type=Path, required=not evaluates, help="resolved config, JSON")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        required=not evaluates,
+        default=Path("evaluation"),
+        help="folder that everything is written under",
+    )
     parser.add_argument(
         "--import", dest="modules", action="append", default=[], help="module to import first"
     )
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    if not physics:
+    if evaluates:
+        parser.add_argument("--checkpoint", type=Path, required=True, help="the policy")
+        parser.add_argument("--episodes", type=int, default=100)
+        parser.add_argument("--num-envs", type=int, help="default: as trained, 64 at most")
+        parser.add_argument("--seed", type=int, help="default: as trained")
+    if mode == "train":
         parser.add_argument(
             "--resume",
             type=Path,
@@ -108,15 +126,20 @@ def _parser(*, physics: bool) -> argparse.ArgumentParser:
 def _run(
     args: argparse.Namespace,
     *,
-    physics: bool,
+    mode: str,
     events: EventLog,
     stop: StopRequest,
     started: float,
     at_end: ExitStack,
 ) -> int:
+    if mode == "evaluate":
+        from trainer.evaluation import run_evaluation
+
+        config_said = _read(args.config, TrainingConfig) if args.config is not None else None
+        return run_evaluation(args, config_said, events, stop, at_end=at_end)
     from trainer import task
 
-    if physics:
+    if mode == "physics":
         return task.run_physics(_read(args.config, PhysicsConfig), args, events, stop, at_end=at_end)
     config = _read(args.config, TrainingConfig)
     if config.gpu_count > 1 and not launcher.is_a_rank():
@@ -139,11 +162,13 @@ def _read(path: Path, model: type[ModelT]) -> ModelT:
         ) from error
 
 
-def _guarded(run: Callable[[], int], events: EventLog) -> int:
+def _guarded(run: Callable[[], int], events: EventLog) -> int:  # noqa: PLR0911 - a table of endings
     try:
         return run()
     except ConfigurationError as error:
         return _failed(events, error, WRONG_CONFIG)
+    except Preempted:
+        return PREEMPTED
     except KeyboardInterrupt:
         return INTERRUPTED
     except DivergenceError as error:

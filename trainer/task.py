@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from canard.models import PhysicsConfig, TrainingConfig
 from trainer import video
-from trainer.errors import DONE, PREEMPTED, ConfigurationError, Preempted
+from trainer.errors import DONE, ConfigurationError
 from trainer.events import EventLog
 from trainer.modules import import_modules
 from trainer.ranks import Ranks
@@ -34,7 +34,7 @@ def run_training(
     """Train; returns the exit code. What is closed at the end, when all is written, goes to `at_end`.
 
     Raises:
-        ConfigurationError, DivergenceError: as `trainer.errors` says.
+        ConfigurationError, DivergenceError, Preempted: as `trainer.errors` says.
     """
     if args.dry_run is not None:
         config = _shortened(config, args.dry_run)
@@ -52,10 +52,7 @@ def run_training(
     startup_s = time.monotonic() - started
     if config.video_enabled:
         training.recorder = _recorder(training, events, hint)
-    try:
-        training.learn()
-    except Preempted:
-        return PREEMPTED
+    training.learn()
     if not ranks.is_first:
         return DONE
     if args.dry_run is None:
@@ -112,10 +109,7 @@ def run_physics(
         num_envs=config.num_envs,
         seed=seed,
     )
-    try:
-        result = step_physics(simulator, steps=config.steps, stop=stop)
-    except Preempted:
-        return PREEMPTED
+    result = step_physics(simulator, steps=config.steps, stop=stop)
     write_summary(
         args.output,
         mode="physics",
