@@ -80,9 +80,9 @@ def test_a_trained_policy_is_worth_more_than_a_beginner_and_the_same_each_time(t
 
 
 def test_another_seed_gives_other_episodes_and_environments_share_them(trained, tmp_path):
-    _, one = evaluate(tmp_path, trained / "model_120.pt", "--episodes", "7", "--num-envs", "3")
+    _, one = evaluate(tmp_path, trained / "model_12.pt", "--episodes", "7", "--num-envs", "3")
     _, other = evaluate(
-        tmp_path, trained / "model_120.pt", "--episodes", "7", "--num-envs", "3", "--seed", "8"
+        tmp_path, trained / "model_12.pt", "--episodes", "7", "--num-envs", "3", "--seed", "8"
     )
 
     assert (len(one["returns"]), one["num_envs"], other["seed"]) == (7, 3, 8)
