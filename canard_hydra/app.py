@@ -17,6 +17,7 @@ from canard_hydra.arguments import PROGRAM, CommandLine, read_arguments
 from canard_hydra.conf_dir import CONFIG_NAME, ConfFolders, own_conf_dir, primary_dir
 from canard_hydra.errors import UsageError
 from canard_hydra.interrupts import INTERRUPTED, NOTHING_SUBMITTED
+from canard_hydra.searching import maximise_by_default
 
 # Hydra 1.3 wants to be told whose defaults hold; from 1.4 on it deprecates the question.
 VERSION_BASE = {"version_base": "1.3"} if hydra.__version__.startswith("1.3.") else {}
@@ -25,6 +26,7 @@ VERSION_BASE = {"version_base": "1.3"} if hydra.__version__.startswith("1.3.") e
 def run(arguments: Sequence[str]) -> int:
     """Run one command line; returns the exit status."""
     show_where = full_error.is_wanted()
+    _no_colours_unseen()
     folders = ConfFolders(own_conf_dir(Path.cwd()))
     line = CommandLine(options=arguments)
     try:
@@ -45,6 +47,12 @@ def run(arguments: Sequence[str]) -> int:
     return 0
 
 
+def _no_colours_unseen() -> None:
+    """What is written to a file or a pipe has no colours, whoever writes it: loggers of plugins, too."""
+    if not (sys.stdout.isatty() and sys.stderr.isatty()) and "FORCE_COLOR" not in os.environ:
+        os.environ.setdefault("NO_COLOR", "1")
+
+
 def _told(error: Exception, line: CommandLine, folders: ConfFolders) -> str:
     # Only an error needs these.
     from canard_hydra.explain import Said, explain, is_users_mistake
@@ -58,6 +66,7 @@ def _told(error: Exception, line: CommandLine, folders: ConfFolders) -> str:
 
 def _run_hydra(line: CommandLine, folders: ConfFolders) -> None:
     Plugins.instance().register(folders.plugin())
+    maximise_by_default()
     sys.argv[1:] = line.arguments
     job = _Job(line.overrides)
     primary = str(primary_dir(folders.own))

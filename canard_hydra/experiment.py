@@ -21,6 +21,10 @@ SHOWN_FAULTS = 3
 INDEX = re.compile(r"\.\d+$")
 
 
+Metric = Literal["mean_reward", "best_mean_reward", "mean_episode_length"]
+"""Of a finished training: its last value, or the best of all iterations."""
+
+
 class Platform(RequestModel):
     """The chosen option of conf/platform."""
 
@@ -39,6 +43,7 @@ class Control(RequestModel):
     wait: bool | None = None
     tags: dict[str, str] = Field(default_factory=dict)
     dry_run_iterations: Int = Field(default=3, ge=1)
+    metric: Metric | list[Metric] = "mean_reward"
     platform: Platform = Platform(wait=True)
 
 
@@ -106,7 +111,7 @@ def _common_control(composed: Sequence[Composed]) -> Control:
     """What holds for the whole run."""
     first = {key: value for key, value in composed[0].control.items() if value is not None}
     for index, one in enumerate(composed):
-        for key in ("mode", "wait", "tags", "dry_run_iterations", "platform"):
+        for key in ("mode", "wait", "tags", "dry_run_iterations", "metric", "platform"):
             if one.control.get(key) != composed[0].control.get(key):
                 raise ExperimentError(
                     f"{key}: differs between members 0 and {index}, but a multirun is one run;"

@@ -34,8 +34,9 @@ USERS_MISTAKES = (CanardError, CompactHydraException, OmegaConfBaseException, ya
 
 HYDRAS_VALUE_ERRORS = re.compile(
     r"Config group override must be a string|Invalid defaults list in|Only one of --run|The --resolve flag"
+    r"|No trials are completed yet"
 )
-"""Hydra 1.3 raises these as plain ValueError."""
+"""Hydra 1.3 raises these as plain ValueError, and Optuna the last."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,6 +280,10 @@ RULES: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (
         re.compile(r"Error merging override (?P<override>.+)\n(?P<reason>[^\n]+)"),
         _wrong_for_hydra,
+    ),
+    (
+        re.compile(r"No trials are completed yet"),
+        lambda _found, _said: "no trial of the sweeper completed; the reason of each is above",
     ),
     (re.compile(r"Cannot find primary config '(?P<name>[^']+)'"), _no_primary),
 )

@@ -51,6 +51,7 @@ CONTROL_KEYS = (
     "zip",
     "repeats",
     "dry_run_iterations",
+    "metric",
     "platform",
     "experiment",
     "sweep",

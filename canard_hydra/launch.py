@@ -1,7 +1,8 @@
 """What the launcher plugin does: one run of all members of a multirun."""
 
+import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from canard_hydra.experiment import Experiment, make_experiment
 from canard_hydra.multirun import Member, compose_members, swept_keys, zipped_keys
 from canard_hydra.outcome import Outcome
 from canard_hydra.perform import perform
+from canard_hydra.terminal import print_line, stdout
 
 BASIC = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
 OURS = "hydra_plugins.canard_launcher.sweeper.CanardSweeper"
@@ -26,12 +28,15 @@ class Launch:
 
     context: HydraContext
     config: DictConfig
+    study: str = field(default_factory=lambda: f"swp_{secrets.token_hex(4)}")
+    """Tag of all runs of a sweeper that searches: it launches one batch after the other."""
 
     def __post_init__(self) -> None:
         self._refuse_batches()
+        self._refuse_what_another_sweeper_ignores()
 
     def __call__(self, batch: Sequence[Sequence[str]], first_index: int) -> list[JobReturn]:
-        """Compose, check, then plan, try or submit; a JobReturn per member, its value the final mean reward.
+        """Compose, check, then plan, try or submit; a JobReturn per member, its value the objective.
 
         Raises:
             ExperimentError: something is wrong with a member; nothing was sent.
@@ -41,20 +46,45 @@ class Launch:
             self.config,
             batch,
             first_index=first_index,
-            whole=self._sweeper not in (BASIC, OURS),  # one that searches may look into them
+            whole=self._searches,  # it may look into them
         )
         experiment = make_experiment(
             [member.composed for member in members],
             swept_keys=swept_keys(self.config, batch),
             zipped=zipped_keys(self.config),
         )
-        self._refuse_not_waiting(experiment)
-        outcomes = perform(experiment)
-        return [_job_return(member, outcome) for member, outcome in zip(members, outcomes, strict=True)]
+        outcomes = self._trials(experiment, first_index) if self._searches else perform(experiment)
+        return [
+            _job_return(member, outcome, searches=self._searches)
+            for member, outcome in zip(members, outcomes, strict=True)
+        ]
 
     @property
     def _sweeper(self) -> Any:
         return OmegaConf.select(self.config, "hydra.sweeper._target_")
+
+    @property
+    def _searches(self) -> bool:
+        return self._sweeper not in (BASIC, OURS)
+
+    def _trials(self, experiment: Experiment, first_index: int) -> list[Outcome]:
+        """A batch of a sweeper that needs the objectives of one before it says the next."""
+        self._refuse_not_waiting(experiment)
+        self._refuse_other_number_of_objectives(experiment)
+        self._keep_record()
+        trials = f"{first_index}-{first_index + len(experiment.configs) - 1}"
+        outcomes = perform(_tagged(experiment, sweep=self.study, trials=trials))
+        if experiment.control.mode == "submit":
+            return outcomes
+        print_line(stdout(), "The sweeper says what comes next by their results, so this is the first batch.")
+        raise SystemExit(0)
+
+    def _keep_record(self) -> None:
+        """Hydra's own sweeper leaves this file; the others expect the folder, and leave results in it."""
+        file = Path(str(self.config.hydra.sweep.dir)) / "multirun.yaml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if not file.exists():
+            OmegaConf.save(self.config, file)
 
     def _refuse_batches(self) -> None:
         """Hydra's own sweeper would call the launcher once a batch, and each would be a run."""
@@ -65,13 +95,38 @@ class Launch:
                 " tasks run at once; leave it out"
             )
 
-    def _refuse_not_waiting(self, experiment: Experiment) -> None:
-        if self._sweeper in (BASIC, OURS) or experiment.control.mode != "submit" or experiment.wait:
+    def _refuse_what_another_sweeper_ignores(self) -> None:
+        if self._sweeper == OURS:
             return
-        raise ExperimentError(
-            "wait: this sweeper chooses by the rewards of the tasks before, so the command has to stay;"
-            " say wait=true"
-        )
+        for key, nothing in (("zip", []), ("repeats", 1)):
+            if OmegaConf.select(self.config, key, default=nothing) not in (nothing, None):
+                raise ExperimentError(f"{key}: the chosen sweeper does not know it; say hydra/sweeper=canard")
+
+    def _refuse_not_waiting(self, experiment: Experiment) -> None:
+        if experiment.control.mode == "submit" and not experiment.wait:
+            raise ExperimentError(
+                "wait: this sweeper chooses by the rewards of the tasks before, so the command has to stay;"
+                " say wait=true"
+            )
+
+    def _refuse_other_number_of_objectives(self, experiment: Experiment) -> None:
+        """Every trial would fail at its end."""
+        direction = OmegaConf.select(self.config, "hydra.sweeper.direction")
+        metric = experiment.control.metric
+        if direction is None:
+            return
+        directions = len(direction) if OmegaConf.is_list(direction) else None
+        metrics = len(metric) if isinstance(metric, list) else None
+        if directions != metrics:
+            raise ExperimentError(
+                f"metric: is {metric}, and hydra.sweeper.direction is {direction}; say a list of as many for"
+                " several objectives, else one of each"
+            )
+
+
+def _tagged(experiment: Experiment, **tags: str) -> Experiment:
+    run = experiment.run.model_copy(update={"tags": {**(experiment.run.tags or {}), **tags}})
+    return replace(experiment, run=run)
 
 
 class FailedReturn(JobReturn):
@@ -86,14 +141,15 @@ class FailedReturn(JobReturn):
         self._return_value = value
 
 
-def _job_return(member: Member, outcome: Outcome) -> JobReturn:
-    result = JobReturn() if outcome.error is None else FailedReturn()
+def _job_return(member: Member, outcome: Outcome, *, searches: bool) -> JobReturn:
+    error = (outcome.reason or outcome.error) if searches else outcome.error
+    result = JobReturn() if error is None else FailedReturn()
     result.overrides = list(filter_overrides(member.overrides))
     result.cfg = member.config
     if member.hydra is not None:
         result.hydra_cfg = OmegaConf.create({"hydra": member.hydra})
         result.task_name = str(member.hydra.job.name)
     result.working_dir = str(Path.cwd())
-    result.status = JobStatus.COMPLETED if outcome.error is None else JobStatus.FAILED
-    result.return_value = outcome.mean_reward if outcome.error is None else RunFailedError(outcome.error)
+    result.status = JobStatus.COMPLETED if error is None else JobStatus.FAILED
+    result.return_value = outcome.objective if error is None else RunFailedError(error)
     return result

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Neither reward nor error: it was planned, tried, or left to go on."""
+    """Neither objective nor error: it was planned, tried, or left to go on."""
 
-    mean_reward: float | None = None
-    """Final; what a sweeper that searches is given."""
+    objective: float | list[float] | None = None
+    """What a sweeper that searches is given: the key `metric`, or each of its list."""
     error: str | None = None
     """Of the run, when this member did not complete."""
+    reason: str | None = None
+    """Of this member, when it has no objective."""

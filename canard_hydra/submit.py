@@ -1,11 +1,10 @@
 """`mode=submit`: one run, one request; then wait for it with a bar, and end with a table."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from canard_hydra import interrupts
 from canard_hydra.errors import ExperimentError
-from canard_hydra.experiment import Experiment
+from canard_hydra.experiment import Experiment, Metric
 from canard_hydra.outcome import Outcome
 from canard_hydra.results import print_results
 from canard_hydra.terminal import print_line, stdout
@@ -85,14 +84,20 @@ def _results(handle: "RunHandle", experiment: Experiment, *, api_url: str) -> li
         error = str(failure)
     tasks = sorted(handle.get_tasks(), key=lambda task: task.index)
     print_results(console, handle, tasks, experiment, api_url=api_url)
-    return _outcomes(tasks, error)
+    return [_outcome(task, error, experiment.control.metric) for task in tasks]
 
 
-def _outcomes(tasks: "Sequence[Task]", error: str | None) -> list[Outcome]:
-    outcomes = []
-    for task in tasks:
-        if task.status == "completed":
-            outcomes.append(Outcome(mean_reward=task.training.mean_reward if task.training else None))
-        else:
-            outcomes.append(Outcome(error=error or f"task {task.index} {task.status}"))
-    return outcomes
+def _outcome(task: "Task", error: str | None, metric: Metric | list[Metric]) -> Outcome:
+    if task.status != "completed":
+        reason = task.error_message or task.status
+        return Outcome(
+            error=error or f"task {task.index} {task.status}", reason=f"task {task.index}: {reason}"
+        )
+    names = [metric] if isinstance(metric, str) else metric
+    values: list[float] = []
+    for name in names:
+        value = getattr(task.training, name, None)
+        if value is None:
+            return Outcome(reason=f"task {task.index}: completed without a {name}; did no episode end?")
+        values.append(value)
+    return Outcome(objective=values[0] if isinstance(metric, str) else values)

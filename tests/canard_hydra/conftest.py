@@ -38,14 +38,16 @@ def directory(tmp_path: Path) -> Path:
 def canard_hydra(environment: dict[str, str], directory: Path) -> Command:
     """`python -m canard_hydra ...`"""
 
-    def run(*arguments: str, **extra_environment: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        *arguments: str, limit_s: float = LIMIT_S, **extra_environment: str
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "canard_hydra", *arguments],
             cwd=directory,
             env=environment | extra_environment,
             capture_output=True,
             text=True,
-            timeout=LIMIT_S,
+            timeout=limit_s,
             check=False,
         )
 

@@ -95,6 +95,7 @@ class Service(Server):
                 "s3_key": f"runs/{SLUG}/tasks/{10 + index}/attempt-1/checkpoints/model_150.pt",
                 "training": {
                     "mean_reward": 100.0 + index,
+                    "mean_episode_length": 12.0 + index,
                     "first_mean_reward": 10.0,
                     "best_mean_reward": 110.0 + index,
                     "current_iteration": 150,
