@@ -304,6 +304,7 @@ class Training:
         ours = contents.get(checkpoints.OUR_KEY)
         if ours is None:
             self._warn(f"{name} {in_words(contents, anew)}")
+            self._restore_curricula(contents)
             self._take_learning_rate(None)
             return
         if anew:
@@ -311,6 +312,12 @@ class Training:
         self.env_steps = ours["env_steps"]
         self._restore_world(ours)
         self._take_learning_rate(ours["learning_rate_asked"])
+
+    def _restore_curricula(self, contents: dict[str, Any]) -> None:
+        """mjlab's own runner saves how many steps its curricula have seen."""
+        state = (contents.get("infos") or {}).get("env_state")
+        if state and self.simulator.name == "mjlab":
+            self.simulator.load_state_dict(state, same_envs=False)
 
     def _restore_world(self, ours: dict[str, Any]) -> None:
         worlds = [ours, *ours.get("other_ranks", [])]

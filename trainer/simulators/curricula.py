@@ -24,9 +24,9 @@ def load_state_dict(
 ) -> None:
     """Go on at this difficulty: `reset` starts all episodes anew.
 
-    With another number of environments each keeps the level that it has drawn.
+    With another number of environments, or without levels, each keeps the level that it has drawn.
     """
-    now, saved = _levels(task), state["terrain_levels"]
+    now, saved = _levels(task), state.get("terrain_levels")
     levels = saved if same_envs and saved is not None else now
     kept = None if now is None or levels is None else levels.to(now.device, copy=True)
     task.common_step_counter = state["common_step_counter"]
