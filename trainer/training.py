@@ -23,6 +23,7 @@ from trainer.episodes import EpisodeStatistics
 from trainer.errors import DivergenceError, Preempted
 from trainer.events import EventLog
 from trainer.fitting import fitted, in_words
+from trainer.normalisers import SharedNormalisers
 from trainer.ranks import Ranks
 from trainer.report import IterationReport
 from trainer.scalars import Scalars
@@ -71,6 +72,7 @@ class Training:
         self.alg = PPO.construct_algorithm(self.env.get_observations(), self.env, agent_cfg, device)
         if ranks.size > 1:
             self.alg.broadcast_parameters()
+        self.normalisers = SharedNormalisers(self.alg, ranks)
         self.episodes = EpisodeStatistics(self.env.num_envs, device)
         self.iteration = 0
         self.env_steps = 0
@@ -126,7 +128,7 @@ class Training:
 
     def _iterate(self, observations: TensorDict) -> tuple[TensorDict, IterationReport]:
         start = time.perf_counter()
-        with self.ranks.diverging_together(), self._naming_nonfinite_numbers():
+        with self.normalisers.shared(), self.ranks.diverging_together(), self._naming_nonfinite_numbers():
             observations = self._roll_out(observations)
         collected = time.perf_counter()
         losses = self.alg.update()
