@@ -1,5 +1,6 @@
 """Members that values were put into are the members that Hydra would have composed, or the same refusals."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,8 +21,8 @@ from canard_hydra.multirun import _in_words, compose_members, members_overrides
 
 CONF = Path(__file__).parents[2] / "conf"
 PARTS = 4
-LISTS_A_PART = 500
-"""Random override lists that are composed both ways; 2,000 in all."""
+LISTS_A_PART = int(os.environ.get("CANARD_OVERRIDE_LISTS", "400")) // PARTS
+"""Random override lists that are composed both ways."""
 
 TRICKY_TASK = """\
 task_name: InvertedPendulum-v5
