@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import imageio_ffmpeg
+import numpy as np
 import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -266,6 +268,36 @@ def test_a_dry_run_measures(mjlab: Trainer, tmp_path: Path) -> None:
     assert ended.events("policy") == []
 
 
+FILMED = CONFIG | {"max_iterations": 2, "video_enabled": True, "video_interval": 30}
+
+
+# imageio-ffmpeg leaves the pipes of its reader to the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_clips_show_the_robot_move(mjlab: Trainer, tmp_path: Path) -> None:
+    ended = mjlab.run(tmp_path / "out", FILMED)
+
+    assert ended.code == 0, ended.log[-2000:]
+    assert ended.events("warning") == []
+    assert [(event["path"], event["env_step"]) for event in ended.events("video")] == [
+        ("videos/env_step_0.mp4", 0),
+        ("videos/env_step_30.mp4", 30),
+    ]
+    frames = _frames(ended.output / "videos" / "env_step_0.mp4")
+    assert len(frames) == 30
+    assert frames[0].std() > 10, "something is seen"
+    assert any(np.abs(frames[0].astype(int) - frame).max() > 60 for frame in frames), "it moves"
+
+
+def test_without_a_renderer_there_is_one_warning_and_training_goes_on(mjlab: Trainer, tmp_path: Path) -> None:
+    ended = mjlab.run(tmp_path / "out", FILMED, __EGL_VENDOR_LIBRARY_FILENAMES="/nonexistent")
+
+    assert ended.code == 0, ended.log[-2000:]
+    [warning] = ended.events("warning")
+    assert "no video is recorded" in warning["message"]
+    assert ended.summary["iteration"] == 2
+    assert ended.events("video") == []
+
+
 def test_one_command_trains_a_go1_on_the_embedded_platform(mjlab: Trainer, tmp_path: Path) -> None:
     overrides = ["task=go1_velocity", "num_envs=8", "max_iterations=2", "seed=1", "name=go1"]
     with own_platform(mjlab, tmp_path / "home") as variables:
@@ -283,6 +315,12 @@ def test_one_command_trains_a_go1_on_the_embedded_platform(mjlab: Trainer, tmp_p
     assert "completed" in said.stdout + said.stderr
     artifacts = {path.name for path in (tmp_path / "home" / "artifacts").rglob("*") if path.is_file()}
     assert {"model_2.pt", "policy.pt", "policy.onnx", "summary.json"} <= artifacts
+
+
+def _frames(path: Path) -> list[np.ndarray]:
+    reader = imageio_ffmpeg.read_frames(path)
+    width, height = next(reader)["size"]
+    return [np.frombuffer(frame, np.uint8).reshape(height, width, 3) for frame in reader]
 
 
 def _checkpoint(ended: Ended, iteration: int) -> dict[str, Any]:

@@ -15,6 +15,9 @@ from trainer.simulators.isaaclab_agent import RECURRENT_SETTINGS, train_cfg
 from trainer.simulators.isaaclab_cfg import set_parameter, set_reward_weights
 from trainer.simulators.simulator import TaskRequest
 
+QUICKLY_DRAWN = {"enable_shadows": False, "enable_reflections": False, "max_extra_envs": 0}
+"""Where there is no GPU: with what mjlab's tasks ask for, a picture takes seconds."""
+
 
 class MjlabSimulator:
     """Implements Simulator."""
@@ -92,9 +95,12 @@ def _renderer(task: Any) -> Any:
     """As the task itself would make it, but not before a picture is wanted: not every machine can draw."""
     from mjlab.viewer.offscreen_renderer import OffscreenRenderer
 
+    viewer = task.cfg.viewer
+    if task.device == "cpu":
+        viewer = dataclasses.replace(viewer, **QUICKLY_DRAWN)
     renderer = OffscreenRenderer(
         model=task.sim.mj_model,
-        cfg=task.cfg.viewer,
+        cfg=viewer,
         scene=task.scene,
         sim_model=task.sim.model,
         expanded_fields=task.sim.expanded_fields,
