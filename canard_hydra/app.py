@@ -58,10 +58,11 @@ def _told(error: Exception, line: CommandLine, folders: ConfFolders) -> str:
     from canard_hydra.explain import Said, explain, is_users_mistake
     from canard_hydra.groups import Groups
 
-    if not is_users_mistake(error):
-        return f"{type(error).__name__}: {error} (for where: {full_error.VARIABLE}=1)"
     groups = Groups.on(folders.search_path)
-    return explain(error, Said(overrides=line.overrides, multirun=line.multirun, groups=groups))
+    said = Said(overrides=line.overrides, multirun=line.multirun, groups=groups)
+    if is_users_mistake(error, said):
+        return explain(error, said)
+    return f"{type(error).__name__}: {error} (for where: {full_error.VARIABLE}=1)"
 
 
 def _run_hydra(line: CommandLine, folders: ConfFolders) -> None:

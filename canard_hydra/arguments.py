@@ -1,9 +1,9 @@
 """The command line in the order that Hydra's parser wants: options first, overrides after them."""
 
-import difflib
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from hydra._internal.utils import get_args_parser
 
@@ -31,20 +31,37 @@ def read_arguments(arguments: Sequence[str]) -> CommandLine:
     defaults list, which makes the plus an error to Hydra.
 
     Raises:
-        UsageError: there is no such option.
+        UsageError: there is no such option, or it would be ignored.
     """
     if any(argument in SHOWN_AND_DONE for argument in arguments):
         return CommandLine(options=arguments)
     parser = get_args_parser()
     parser.prog = PROGRAM
+    options = [name for action in parser._actions for name in action.option_strings]
+    # `-ppo.gamma=1` is the option -p with a value, to a parser.
+    _refuse_strangers([one for one in arguments if _is_override_with_dashes(one, options)], options)
     known, strays = parser.parse_known_args(list(arguments))
-    for stray in strays:
-        if stray.startswith("-"):
-            # Here, since fields and their models take a moment to load.
-            from canard_hydra.errors import UsageError
-
-            raise UsageError(_no_such_option(stray, strays, parser))
+    _refuse_strangers([one for one in (*strays, *known.overrides) if one.startswith("-")], options)
+    if known.package and not known.cfg:
+        _refuse(f"--package {known.package}: says what --cfg shows, and there is no --cfg")
     return _parted(arguments, known, strays)
+
+
+def _is_override_with_dashes(argument: str, options: Sequence[str]) -> bool:
+    name, equals, _ = argument.partition("=")
+    return name.startswith("-") and bool(equals) and name not in options
+
+
+def _refuse_strangers(strangers: Sequence[str], options: Sequence[str]) -> None:
+    if strangers:
+        _refuse(_no_such_option(strangers[0], options))
+
+
+def _refuse(message: str) -> NoReturn:
+    # Here, since it is seldom needed and its package takes a moment to load.
+    from canard_hydra.errors import UsageError
+
+    raise UsageError(message)
 
 
 def _parted(arguments: Sequence[str], known: Namespace, strays: Sequence[str]) -> CommandLine:
@@ -63,15 +80,14 @@ def _without_plus(override: str) -> str:
     return override[1:] if override.startswith("+experiment=") else override
 
 
-def _no_such_option(option: str, strays: Sequence[str], parser: ArgumentParser) -> str:
+def _no_such_option(option: str, options: Sequence[str]) -> str:
+    import difflib
+
     from canard_hydra.fields import KNOWN_KEYS
 
-    key, equals, value = option.lstrip("-").partition("=")
-    key = key.replace("-", "_")
-    if key in KNOWN_KEYS:
-        after = strays[strays.index(option) + 1 :]
-        value = value if equals else (after[0] if after else "...")
-        return f"{option}: no such option; values are set without dashes: {key}={value}"
-    options = [name for action in parser._actions for name in action.option_strings]
-    near = difflib.get_close_matches(option.partition("=")[0], options, n=1)
+    name, equals, value = option.partition("=")
+    key = name.lstrip("-").replace("-", "_")
+    if equals or key in KNOWN_KEYS:
+        return f"{option}: no such option; values are set without dashes: {key}={value if equals else '...'}"
+    near = difflib.get_close_matches(name, options, n=1) if len(name) > 2 else []
     return f"{option}: no such option; " + (f"did you mean {near[0]}?" if near else "see --hydra-help")

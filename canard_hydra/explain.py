@@ -48,10 +48,12 @@ class Said:
     groups: Groups = field(default_factory=Groups.current)
 
 
-def is_users_mistake(error: Exception) -> bool:
+def is_users_mistake(error: Exception, said: Said) -> bool:
     if isinstance(error, USERS_MISTAKES):
         return True
-    return isinstance(error, ValueError) and HYDRAS_VALUE_ERRORS.match(str(error)) is not None
+    if isinstance(error, ValueError) and HYDRAS_VALUE_ERRORS.match(str(error)):
+        return True
+    return isinstance(error, AssertionError | TypeError | ValueError) and _misused_group(said) is not None
 
 
 def explain(error: Exception, said: Said | None = None) -> str:
@@ -70,7 +72,8 @@ def explain(error: Exception, said: Said | None = None) -> str:
             return _unreadable_interpolation(one)
     if isinstance(cause, OmegaConfBaseException):
         text = f"{text}\n{cause}".strip()
-    return next((rule(found, said) for pattern, rule in RULES if (found := pattern.search(text))), text)
+    told = next((rule(found, said) for pattern, rule in RULES if (found := pattern.search(text))), text)
+    return told if isinstance(error, USERS_MISTAKES) or told != text else _misused_group(said) or text
 
 
 Rule = Callable[[re.Match[str], Said], str]
@@ -146,13 +149,24 @@ def _no_such_key(found: re.Match[str], said: Said) -> str:
         return _no_such_key_of_hydra(key, said)
     if key.startswith(REWARD_KEY) or key in KNOWN_KEYS:
         return _only_some_options(key, said)
+    return _meaningless_key(key, said)
+
+
+def _meaningless_key(key: str, said: Said) -> str:
     value = key.rpartition(".")[0]
     if value in FIELD_OF_KEY:
         return f"unknown key {key!r}: {value} is one value{example_of(value)}"
-    near = nearest_key(key)
-    if near or key.partition(".")[0] in SECTIONS:
+    if nearest_key(key) or key.partition(".")[0] in SECTIONS:
         return unknown_key(key)
+    if near := _in_a_misspelt_section(key, said):
+        return f"unknown key {key!r}; did you mean {near!r}?"
     return f"{unknown_key(key)} (one of your own, for others to refer to: +{key}=...)"
+
+
+def _in_a_misspelt_section(key: str, said: Said) -> str | None:
+    section, dot, rest = key.partition(".")
+    near = nearest_key(section, (*said.groups.names, "tags"))
+    return f"{near}{dot}{rest}" if near and near != section else None
 
 
 def _no_such_group(key: str, said: Said) -> str:
@@ -219,14 +233,22 @@ def _chosen_twice(found: re.Match[str], _: Said) -> str:
 
 
 def _group_without_option(_: re.Match[str], said: Said) -> str:
+    return _misused_group(said) or "a group needs the name of one of its options"
+
+
+def _misused_group(said: Said) -> str | None:
+    """Hydra has no error of its own for a group that is given a number."""
     for override in said.overrides:
-        if not is_readable(override):  # no key, which Hydra's grammar lets through
+        if not override.partition("=")[0].strip("+~"):  # which Hydra's grammar lets through
             return unreadable(override)
+        if not is_readable(override):
+            continue
         parsed = OverridesParser.create().parse_override(override)
-        group = parsed.key_or_group
-        if group in said.groups.names and not isinstance(parsed.value(), str | list):
+        group, value = parsed.key_or_group, parsed.value()
+        names = value if isinstance(value, list) else [value]
+        if group in said.groups.names and not all(isinstance(one, str) for one in names):
             return f"{override}: {group} needs one of its options: {', '.join(said.groups.options(group))}"
-    return "a group needs the name of one of its options"
+    return None
 
 
 def _wrong_for_hydra(found: re.Match[str], _: Said) -> str:

@@ -19,7 +19,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from canard_hydra.composed import Composed, make_plain
 from canard_hydra.errors import ExperimentError
-from canard_hydra.explain import explain
+from canard_hydra.explain import Said, explain
 from canard_hydra.grid import expand
 from canard_hydra.launcher_choice import LauncherChoice
 from canard_hydra.leaves import LeafReader
@@ -194,7 +194,9 @@ class MemberComposer:
         except (ExperimentError, CompactHydraException, OmegaConfBaseException, ValueError) as error:
             # ValueError: Hydra's own for a group that is set to null, among others.
             apart = " ".join(self._apart(overrides))
-            raise ExperimentError(f"member {number} ({apart}): {explain(error)}") from error
+            raise ExperimentError(
+                f"member {number} ({apart}): {explain(error, Said(overrides=overrides))}"
+            ) from error
 
     def _made(self, overrides: Sequence[str], number: int) -> tuple[Member, DictConfig]:
         config = self._loader.load_sweep_config(self._base, list(overrides))

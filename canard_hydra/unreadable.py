@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from canard_hydra.exact_text import TEXT_KEYS
-from canard_hydra.fields import FIELD_OF_KEY, KNOWN_KEYS, REWARD_KEY, example_of
+from canard_hydra.fields import FIELD_OF_KEY, KNOWN_KEYS, REWARD_KEY, example_of, nearest_key
 
 CLOSING = {"[": "]", "{": "}", "(": ")"}
 FUNCTIONS = {
@@ -31,6 +31,9 @@ UNEXPECTED = re.compile(r"(?:extraneous input|mismatched input|missing EQUAL at)
 LEFT_OUT = re.compile(r"^,|,\s*,|,$|\[\s*,|,\s*\]")
 """A comma with no value on one of its sides."""
 
+PART = re.compile(r"(?:\[[^\]]*\]|\{[^}]*\}|\([^)]*\)|[^,])+")
+"""Of a sweep's values."""
+
 
 def unreadable(override: str, *, multirun: bool = False) -> str:
     """One line for an override that does not parse.
@@ -42,10 +45,21 @@ def unreadable(override: str, *, multirun: bool = False) -> str:
     if not equals:
         return _no_override(override)
     fault = _fault(key, value, override)
-    typed = next((one for one in _repairs(key, value, multirun) if is_readable(one)), None)
+    bare = key.strip(" '\"")
+    meant = _meant(bare)
+    if meant not in (None, bare):
+        fault = f"{fault}, and there is no key {key!r}"
+    typed = next((one for one in _repairs(key, meant, value, multirun) if is_readable(one)), None)
     if typed is None:
-        return f"{override}: {fault}{_example(key.strip(), value)}"
+        return f"{override}: {fault}{_example(meant or bare, value)}"
     return f"{override}: {fault}; type it as {for_shell(typed)} (the outer quotes are the shell's)"
+
+
+def _meant(key: str) -> str | None:
+    """The key, or the one that it is a misspelling of; one of the user's own has a plus."""
+    if not key or key[0] in "+~" or key.partition(".")[0] in ("hydra", "tags"):
+        return key or None
+    return key if key in KNOWN_KEYS else nearest_key(key) or key
 
 
 def is_readable(override: str) -> bool:
@@ -142,17 +156,16 @@ def _refusal(override: str) -> tuple[str, int | None]:
     return "", None
 
 
-def _repairs(key: str, value: str, multirun: bool) -> Iterator[str]:
+def _repairs(key: str, meant: str | None, value: str, multirun: bool) -> Iterator[str]:
     """What may have been meant, likeliest first."""
-    bare, value = key.strip(" '\""), _without_half_a_pair(key, value.strip())
-    if not bare:
+    value = _without_half_a_pair(key, value.strip())
+    if meant is None:
         return
-    if bare == key.strip():
-        yield f"{bare}={value}"
-    if value and _takes_numbers(bare):
-        yield from (f"{bare}={one}" for one in _repaired_numbers(value))
-    else:
-        yield from (f"{bare}={one}" for one in _repaired_text(bare, value, multirun))
+    if key[:1] not in ("'", '"'):
+        yield f"{meant}={value.lstrip('= ')}"
+    numbers = value and _takes_numbers(meant)
+    repaired = _repaired_numbers(value) if numbers else _repaired_text(meant, value, multirun)
+    yield from (f"{meant}={one}" for one in repaired)
 
 
 def _without_half_a_pair(key: str, value: str) -> str:
@@ -171,8 +184,7 @@ def _takes_numbers(key: str) -> bool:
 
 def _repaired_numbers(value: str) -> Iterator[str]:
     """Numbers are never quoted: close, complete or rename."""
-    yield value
-    yield value.lstrip("=: ")
+    yield value.lstrip(": ")
     commas = re.sub(r",(\s*,)+", ",", value).strip(", ")
     yield re.sub(r"([\[(])\s*,\s*", r"\1", re.sub(r"\s*,\s*([\])])", r"\1", commas))
     if value[0] in CLOSING and value.count(value[0]) > value.count(CLOSING[value[0]]):
@@ -196,8 +208,8 @@ def _repaired_text(key: str, value: str, multirun: bool) -> Iterator[str]:
 
 
 def _choices(value: str) -> Sequence[str]:
-    """Parts at the commas; quotes round a part are its own."""
-    parts = [part.strip() for part in value.split(",")]
+    """Parts at the commas that stand in no brackets; quotes round a part are its own."""
+    parts = [found.strip() for found in PART.findall(value)]
     bare = [
         part[1:-1] if len(part) > 1 and part[0] == part[-1] and part[0] in "'\"" else part for part in parts
     ]

@@ -47,7 +47,11 @@ def told(done: "subprocess.CompletedProcess[str]", *, status: int = 1) -> str:
         ('name="x', "type it as 'name=x'"),
         ("name=${x", "type it as 'name=\"\\${x\"'"),
         ("+tags.note=a#b", "type it as '+tags.note=\"a#b\"'"),
+        ("name==a", "type it as 'name=a'"),
+        ("-m name=c#d,[a,b]", "type it as 'name=\"c#d\",\"[a,b]\"'"),
         # Keys.
+        ("ppo.gama=,1", "and there is no key 'ppo.gama'; type it as 'ppo.gamma=1'"),
+        ("network.hidden_dims=(1,2)", "type it as 'network.actor_hidden_dims=[1,2]'"),
         ("ppo..gamma=1", "the character '.' at position 4 cannot stand in a key"),
         ("=3", "there is no key before '='"),
         ("ppo.gamma:1", "'=' parts key and value, as in ppo.gamma=1"),
@@ -67,6 +71,8 @@ def test_an_override_that_does_not_parse_is_mended(quick, arguments, expected):
         ("foo.bar=1", "unknown key 'foo.bar'; to see them all: canard-hydra --cfg job"),
         ("seed.x=1", "unknown key 'seed.x': seed is one value, as in seed=1"),
         ("task.reward_weights.alvie=1", "did you mean 'task.reward_weights.alive'?"),
+        ("tsk.reward_weights.alive=1", "did you mean 'task.reward_weights.alive'?"),
+        ("po=careful", "did you mean 'ppo'?"),
         ("~ppo.lr", "~ppo.lr: unknown key 'ppo.lr'; did you mean 'ppo.learning_rate'?"),
         ("hydra.sweepr.dir=x", "unknown key 'hydra.sweepr'; did you mean 'hydra.sweeper'?"),
         ("hydra.sweeper.n_trials=3", "another is chosen by hydra/sweeper=... (basic, canard"),
@@ -93,6 +99,10 @@ def test_a_key_or_option_that_does_not_exist_is_led_to_one_that_does(quick, argu
         ("--seed=1", "--seed=1: no such option; values are set without dashes: seed=1"),
         ("--num-envs=8", "values are set without dashes: num_envs=8"),
         ("--multirn", "did you mean --multirun?"),
+        # To Hydra's parser these are the options -p and -m with something behind them.
+        ("-ppo.gamma=0.9", "-ppo.gamma=0.9: no such option; values are set without dashes: ppo.gamma=0.9"),
+        ("-max_iterations=2", "values are set without dashes: max_iterations=2"),
+        ("-po", "--package o: says what --cfg shows, and there is no --cfg"),
         ("--quiet", "--quiet: no such option; see --hydra-help"),
     ],
 )
