@@ -7,8 +7,8 @@ BIN := .venv/bin
 
 # The heart of each suite, for CI; the whole ones take a quarter of an hour each.
 RSL_RL_CORE := (agent or ppo_field or adaptive or finished_run or two_ranks_end or goes_on_from_it or interrupted_twin) and not twenty
-ISAACLAB_CORE := stock or direct or manager_based or exported or app_starts or through_our_loop or failure_ends or unknown_reward or by_url
-MJLAB_CORE := go1_trains or own_agent or exported or unknown_reward or misspelt or next_iteration
+ISAACLAB_CORE := stock or direct or manager_based or exported or app_starts or through_our_loop or failure_ends or unknown_reward or every_task or by_url
+MJLAB_CORE := go1_trains or own_agent or own_figures or exported or unknown_reward or misspelt or next_iteration or clips or one_command
 
 .PHONY: demo test check format clean
 .PHONY: test-rsl-rl test-rsl-rl-core test-isaaclab test-isaaclab-core test-mjlab test-mjlab-core
@@ -38,10 +38,10 @@ test-isaaclab-core: .venv/.installed-dev
 # mjlab on the CPU; 2.3 GB under the user's cache.
 test-mjlab: .venv/.installed-dev
 	tests/mjlab/make_env.sh
-	$(BIN)/python -m pytest -m mjlab tests/mjlab
+	$(BIN)/python -m pytest -m mjlab tests/mjlab -n 2 --dist worksteal
 
 test-mjlab-core: .venv/.installed-dev
-	$(BIN)/python -m pytest -m mjlab tests/mjlab -k '$(MJLAB_CORE)'
+	$(BIN)/python -m pytest -m mjlab tests/mjlab -n 2 --dist worksteal -k '$(MJLAB_CORE)'
 
 check: .venv/.installed-dev
 	$(BIN)/ruff format --check .
