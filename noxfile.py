@@ -1,6 +1,6 @@
-"""The trainer's tests under each rsl-rl that a simulator pins (`make test-rsl-rl`); ours with Optuna's sweeper.
+"""The trainer's tests under each rsl-rl that a simulator pins (`make test-rsl-rl`); Optuna's sweeper.
 
-A session's environment lies over the one that nox runs in: only what it pins is its own, and torch there once.
+A session's environment lies over the one that nox runs in: only what it adds is its own, torch there once.
 """
 
 import sysconfig
@@ -26,10 +26,10 @@ nox.options.reuse_venv = "yes"
 def trainer(session: nox.Session, rsl_rl: str) -> None:
     """tests/trainer, with what comes after `--` for pytest."""
     try:
-        _lie_over_this_environment(session)
         session.install("--no-deps", f"rsl-rl-lib=={rsl_rl}")
     except nox.command.CommandFailed:
         session.skip(f"pip could not install rsl-rl-lib=={rsl_rl} (its messages are above)")
+    _lie_over_this_environment(session)
     session.run("python", "-c", FOUND, rsl_rl)
     session.run("python", "-m", "pytest", "tests/trainer", *session.posargs)
 
