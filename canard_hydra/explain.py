@@ -26,9 +26,9 @@ from canard_hydra.unreadable import for_shell, is_readable, unreadable
 SWEEPERS = {
     "ax": "hydra-ax-sweeper",
     "nevergrad": "hydra-nevergrad-sweeper",
-    "optuna": "hydra-optuna-sweeper",
+    "optuna": "hydra-optuna-sweeper 'hydra-core<1.4'",
 }
-"""Distributions that bring the sweepers of Hydra's documentation."""
+"""What brings the sweepers of Hydra's documentation; that of Optuna does not run on Hydra 1.4."""
 
 USERS_MISTAKES = (CanardError, CompactHydraException, OmegaConfBaseException, yaml.YAMLError)
 

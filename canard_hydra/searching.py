@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import hydra
 from hydra.core.config_store import ConfigStore
 from omegaconf import OmegaConf
 
@@ -13,6 +14,8 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "ax": {"ax_config.experiment.minimize": False, "ax_config.early_stop.minimize": False},
 }
 """By sweeper. A failed task is a failed trial, and the study goes on; Ax has no such setting."""
+# Hydra 1.3 replaces what has the same name; from 1.4 on it wants to be told.
+REPLACE: dict[str, Any] = {} if hydra.__version__.startswith("1.3.") else {"replace": True}
 
 
 def maximise_by_default() -> None:
@@ -24,4 +27,4 @@ def maximise_by_default() -> None:
             found = store.load(f"{GROUP}/{name}.yaml")
             for key, value in values.items():
                 OmegaConf.update(found.node, key, value)
-            store.store(group=GROUP, name=name, node=found.node, provider=found.provider)
+            store.store(group=GROUP, name=name, node=found.node, provider=found.provider, **REPLACE)
