@@ -16,7 +16,7 @@ from canard_hydra import full_error
 from canard_hydra.arguments import PROGRAM, CommandLine, read_arguments
 from canard_hydra.conf_dir import CONFIG_NAME, ConfFolders, own_conf_dir, primary_dir
 from canard_hydra.errors import UsageError
-from canard_hydra.interrupts import INTERRUPTED, NOTHING_SUBMITTED
+from canard_hydra.interrupts import NOTHING_SUBMITTED, status_of
 from canard_hydra.searching import maximise_by_default
 
 # Hydra 1.3 wants to be told whose defaults hold; from 1.4 on it deprecates the question.
@@ -33,7 +33,7 @@ def run(arguments: Sequence[str]) -> int:
         line = read_arguments(arguments)
         _run_hydra(line, folders)
     except KeyboardInterrupt as interrupt:
-        return _fail(str(interrupt) or NOTHING_SUBMITTED, INTERRUPTED)
+        return _fail(str(interrupt) or NOTHING_SUBMITTED, status_of(interrupt))
     except BrokenPipeError:
         # Whoever read the output, such as `head`, has seen enough; Python must not try once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

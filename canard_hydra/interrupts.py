@@ -1,4 +1,4 @@
-"""What Ctrl-C does, stage by stage. Imports next to nothing: it is set up before anything slow is loaded."""
+"""What Ctrl-C and SIGTERM do, stage by stage. Imports next to nothing: it is set up before anything slow."""
 
 import os
 import signal
@@ -6,32 +6,54 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-INTERRUPTED = 130
-"""Exit status of a command that was ended by Ctrl-C (128 + SIGINT)."""
-
 NOTHING_SUBMITTED = "Interrupted: nothing was submitted."
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 Handler = Callable[[int, FrameType | None], object]
 
 
-def leave_at_once(message: str) -> None:
-    """From here on Ctrl-C says `message` and ends the process, whatever it is doing."""
+class Interrupted(KeyboardInterrupt):
+    """One of the signals came."""
 
-    def leave(_signal: int, _frame: FrameType | None) -> None:
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.status = exit_status(number)
+
+
+def exit_status(number: int) -> int:
+    """Of a process that was ended by this signal: 130 after Ctrl-C, as shells have it."""
+    return 128 + number
+
+
+def status_of(interrupt: KeyboardInterrupt) -> int:
+    """By the signal that it began with."""
+    error: BaseException | None = interrupt
+    while error is not None:
+        if isinstance(error, Interrupted):
+            return error.status
+        error = error.__context__
+    return exit_status(signal.SIGINT)
+
+
+def leave_at_once(message: str) -> None:
+    """From here on a signal says `message` and ends the process, whatever it is doing."""
+
+    def leave(number: int, _frame: FrameType | None) -> None:
         # os.write: print is not reentrant, and the signal may have come in the middle of one.
         os.write(2, f"\n{message}\n".encode() if message else b"\n")
-        os._exit(INTERRUPTED)
+        os._exit(exit_status(number))
 
-    _on_interrupt(leave)
+    for number in SIGNALS:
+        _on(number, leave)
 
 
 @contextmanager
 def raised() -> Iterator[None]:
-    """Inside, Ctrl-C raises KeyboardInterrupt, once: the next one leaves at once."""
+    """Inside, a signal raises Interrupted, once: the next one leaves at once."""
 
-    def raise_once(_signal: int, _frame: FrameType | None) -> None:
+    def raise_once(number: int, _frame: FrameType | None) -> None:
         leave_at_once("")
-        raise KeyboardInterrupt
+        raise Interrupted(number)
 
     with _handling(raise_once):
         yield
@@ -39,38 +61,40 @@ def raised() -> Iterator[None]:
 
 @contextmanager
 def held_back(*, now: str, again: str) -> Iterator[None]:
-    """Inside, the first Ctrl-C only says `now`; KeyboardInterrupt is raised at the end of the block.
+    """Inside, the first signal only says `now`; Interrupted is raised at the end of the block.
 
-    For what must not be cut in two. A second Ctrl-C says `again` and leaves at once.
+    For what must not be cut in two. A second one says `again` and leaves at once.
     """
-    came = False
+    came: int | None = None
 
-    def hold(_signal: int, _frame: FrameType | None) -> None:
+    def hold(number: int, _frame: FrameType | None) -> None:
         nonlocal came
-        came = True
-        # Before a word is said: who reads it may press again at once.
+        came = number
+        # Before a word is said: who reads it may send the next at once.
         leave_at_once(again)
         os.write(2, f"\n{now}\n".encode())
 
     with _handling(hold):
         yield
-    if came:
+    if came is not None:
         leave_at_once("")
-        raise KeyboardInterrupt
+        raise Interrupted(came)
 
 
 @contextmanager
 def _handling(handler: Handler) -> Iterator[None]:
-    before = signal.getsignal(signal.SIGINT)
-    _on_interrupt(handler)
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    for number in SIGNALS:
+        _on(number, handler)
     try:
         yield
     finally:
-        if signal.getsignal(signal.SIGINT) is handler and callable(before):
-            _on_interrupt(before)
+        for number, earlier in before.items():
+            if signal.getsignal(number) is handler and earlier is not None:
+                signal.signal(number, earlier)
 
 
-def _on_interrupt(handler: Handler) -> None:
+def _on(number: int, handler: Handler) -> None:
     # A shell that starts a command with `&` lets it ignore Ctrl-C, which is for the command in front.
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, handler)
+    if signal.getsignal(number) is not signal.SIG_IGN:
+        signal.signal(number, handler)

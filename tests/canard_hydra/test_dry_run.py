@@ -74,7 +74,8 @@ def test_what_the_trainer_refuses_is_one_line(canard_hydra):
     assert "Nope-v0" in line
 
 
-def test_ctrl_c_ends_the_trainer_too(environment, directory):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_or_a_polite_end_ends_the_trainer_too(environment, directory, number):
     process = subprocess.Popen(
         [sys.executable, "-m", "canard_hydra", "mode=dry_run", "dry_run_iterations=100000"],
         cwd=directory,
@@ -88,9 +89,9 @@ def test_ctrl_c_ends_the_trainer_too(environment, directory):
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
 
     _, err = process.communicate(timeout=LIMIT_S)
-    assert process.returncode == 130
+    assert process.returncode == 128 + number
     assert "nothing was submitted" in err
     assert not any(trainer.is_running() for trainer in trainers)

@@ -150,6 +150,29 @@ def test_a_single_run_that_is_waited_for_goes_on_too(start, holding):
     assert all(way in said for way in GOES_ON)
 
 
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [
+        (f"GET /v1/runs/{SLUG}", f"canard watch {SLUG}"),
+        ("POST /v1/runs", "waiting for the platform's answer to the submit"),
+    ],
+)
+def test_a_polite_end_is_as_ctrl_c(start, holding, held, said):
+    """creinders/hydra-slurm-rich-launcher#1: a scheduler ends the command, not the run."""
+    service = holding(held)
+    process = start("-m", "wait=true", "seed=1,2", CANARD_API_URL=service.url)
+    assert service.asked.wait(LIMIT_S)
+
+    process.send_signal(signal.SIGTERM)
+    first = process.stderr.readline() + process.stderr.readline()
+    service.go_on.set()
+
+    status, rest = ended(process)
+    assert status == 128 + signal.SIGTERM
+    assert said in first + rest
+    assert all(way in first + rest for way in GOES_ON)
+
+
 def test_a_command_in_the_background_of_a_shell_goes_on(environment, directory, service):
     """A shell makes what it starts with `&` ignore Ctrl-C, which is for the command in front."""
     process = subprocess.Popen(
