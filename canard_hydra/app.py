@@ -4,6 +4,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import chdir
 from pathlib import Path
 
 import hydra
@@ -14,6 +15,7 @@ from omegaconf import DictConfig
 
 from canard_hydra import full_error
 from canard_hydra.arguments import PROGRAM, CommandLine, read_arguments
+from canard_hydra.completion import of_python_m
 from canard_hydra.conf_dir import CONFIG_NAME, ConfFolders, own_conf_dir, primary_dir
 from canard_hydra.errors import UsageError
 from canard_hydra.interrupts import NOTHING_SUBMITTED, status_of
@@ -31,7 +33,11 @@ def run(arguments: Sequence[str]) -> int:
     line = CommandLine(options=arguments)
     try:
         line = read_arguments(arguments)
-        _run_hydra(line, folders)
+        script = of_python_m(line.options, line.overrides)
+        if script is not None:
+            print(script)  # noqa: T201
+        else:
+            _run_hydra(line, folders)
     except KeyboardInterrupt as interrupt:
         return _fail(str(interrupt) or NOTHING_SUBMITTED, status_of(interrupt))
     except BrokenPipeError:
@@ -110,7 +116,10 @@ def _submit_one(config: DictConfig, said: Sequence[str]) -> None:
         )
     if "hydra.mode=RUN" not in said:
         _refuse_a_sweep_that_would_be_left_out(whole)
-    composed = make_plain(config, whole.hydra, overrides=task_overrides(whole), said=said_overrides(whole))
+    # Where the command was given, also when hydra.job.chdir moved away from there.
+    with chdir(whole.hydra.runtime.cwd):
+        overrides = task_overrides(whole)
+        composed = make_plain(config, whole.hydra, overrides=overrides, said=said_overrides(whole))
     for key, one in (("repeats", 1), ("zip", [])):
         if composed.control.get(key, one) != one:
             raise UsageError(f"{key}: is for several members, and there is no -m; nothing was submitted")

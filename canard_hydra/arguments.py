@@ -1,14 +1,15 @@
 """The command line in the order that Hydra's parser wants: options first, overrides after them."""
 
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
+import hydra
 from hydra._internal.utils import get_args_parser
 
 PROGRAM = "canard-hydra"
-SHOWN_AND_DONE = ("--version", "-h", "--help")
+SHOWN_AND_DONE = ("-h", "--help")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +38,8 @@ def read_arguments(arguments: Sequence[str]) -> CommandLine:
         return CommandLine(options=arguments)
     parser = get_args_parser()
     parser.prog = PROGRAM
+    if "--version" in arguments:
+        _say_our_version(parser)
     options = [name for action in parser._actions for name in action.option_strings]
     # `-ppo.gamma=1` is the option -p with a value, to a parser.
     _refuse_strangers([one for one in arguments if _is_override_with_dashes(one, options)], options)
@@ -45,6 +48,14 @@ def read_arguments(arguments: Sequence[str]) -> CommandLine:
     if known.package and not known.cfg:
         _refuse(f"--package {known.package}: says what --cfg shows, and there is no --cfg")
     return _parted(arguments, known, strays)
+
+
+def _say_our_version(parser: ArgumentParser) -> None:
+    from importlib.metadata import version
+
+    for action in parser._actions:
+        if "--version" in action.option_strings:
+            action.version = f"{PROGRAM} {version(PROGRAM)}, Hydra {hydra.__version__}"  # type: ignore[attr-defined]
 
 
 def _is_override_with_dashes(argument: str, options: Sequence[str]) -> bool:

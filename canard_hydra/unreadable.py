@@ -162,7 +162,7 @@ def _repairs(key: str, meant: str | None, value: str, multirun: bool) -> Iterato
     if meant is None:
         return
     if key[:1] not in ("'", '"'):
-        yield f"{meant}={value.lstrip('= ')}"
+        yield f"{meant}={value.lstrip('= ') or value}"
     numbers = value and _takes_numbers(meant)
     repaired = _repaired_numbers(value) if numbers else _repaired_text(meant, value, multirun)
     yield from (f"{meant}={one}" for one in repaired)
@@ -183,7 +183,9 @@ def _takes_numbers(key: str) -> bool:
 
 
 def _repaired_numbers(value: str) -> Iterator[str]:
-    """Numbers are never quoted: close, complete or rename."""
+    """Numbers are never quoted, unless they are looked up: close, complete or rename."""
+    if "${" in value:
+        yield _quoted(value)
     yield value.lstrip(": ")
     commas = re.sub(r",(\s*,)+", ",", value).strip(", ")
     yield re.sub(r"([\[(])\s*,\s*", r"\1", re.sub(r"\s*,\s*([\])])", r"\1", commas))
