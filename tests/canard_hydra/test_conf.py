@@ -63,6 +63,7 @@ def test_a_file_opens_with_when_to_choose_it(group, option):
 
 @pytest.mark.parametrize("group", GROUPS_OF_KEYS)
 def test_every_option_of_a_group_declares_the_same_keys(group):
+    """hydra-ecosystem/hydra#2888: or a swept group and a key of it would not go together."""
     declared = {option: keys_of(group, option) for name, option in OPTIONS if name == group}
 
     assert len(set(map(frozenset, declared.values()))) == 1, declared

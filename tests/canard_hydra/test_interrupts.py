@@ -83,6 +83,7 @@ def eventually(condition: Callable[[], bool]) -> None:
 
 
 def test_while_members_are_composed_nothing_is_submitted(start, holding, directory):
+    """creinders/hydra-slurm-rich-launcher#1."""
     service = holding("never")
     process = start("-m", "seed=range(2000)", CANARD_API_URL=service.url)
     # Hydra writes this just before it asks the launcher to compose the members.
@@ -97,6 +98,7 @@ def test_while_members_are_composed_nothing_is_submitted(start, holding, directo
 
 
 def test_during_the_submit_the_answer_is_waited_for(start, holding):
+    """dstackai/dstack#2068."""
     service = holding("POST /v1/runs")
     process = start("-m", "seed=1,2", CANARD_API_URL=service.url)
     assert service.asked.wait(LIMIT_S)
@@ -112,6 +114,7 @@ def test_during_the_submit_the_answer_is_waited_for(start, holding):
 
 
 def test_a_second_time_during_the_submit_leaves_at_once(start, holding):
+    """joblib/joblib#181."""
     service = holding("POST /v1/runs")
     process = start("seed=1", CANARD_API_URL=service.url)
     assert service.asked.wait(LIMIT_S)
@@ -126,6 +129,7 @@ def test_a_second_time_during_the_submit_leaves_at_once(start, holding):
 
 
 def test_while_waiting_the_run_goes_on(start, holding):
+    """creinders/hydra-slurm-rich-launcher#1, hydra-ecosystem/hydra#3078."""
     service = holding(f"GET /v1/runs/{SLUG}")
     process = start("-m", "wait=true", "seed=1,2", CANARD_API_URL=service.url)
     assert service.asked.wait(LIMIT_S)

@@ -38,6 +38,7 @@ def refused(done, service) -> str:
     ],
 )
 def test_an_unknown_key_or_option_is_named_with_the_nearest(canard_hydra, service, arguments, expected):
+    """drivendataorg/cyfi#64, pydantic/pydantic#1798."""
     done = canard_hydra(REMOTE, *arguments)
 
     assert expected in refused(done, service)
@@ -91,6 +92,7 @@ def test_what_is_wrong_with_all_members_is_said_once(canard_hydra, service):
     ],
 )
 def test_text_that_would_become_a_number_is_refused(canard_hydra, service, key, ref):
+    """hydra-ecosystem/hydra#2599."""
     done = canard_hydra(REMOTE, f"{key}={ref}")
 
     told = refused(done, service)
@@ -106,6 +108,7 @@ def test_text_that_would_become_a_number_is_refused_in_a_sweep(canard_hydra, ser
 
 @pytest.mark.parametrize("text", ["1234567", "3.10", "true"])
 def test_text_that_became_a_number_in_a_file_is_refused(canard_hydra, service, directory, text):
+    """yaml/pyyaml#417."""
     (directory / "conf" / "task").mkdir(parents=True)
     (directory / "conf" / "task" / "mine.yaml").write_text(f"task_name: X-v0\ncode_ref: {text}\n")
 
@@ -126,6 +129,7 @@ def test_text_that_became_a_number_in_a_file_is_refused(canard_hydra, service, d
     ],
 )
 def test_a_missing_value_is_named_with_its_member(canard_hydra, service, arguments, expected):
+    """motional/nuplan-devkit#270, hydra-ecosystem/hydra#2888."""
     done = canard_hydra(REMOTE, *arguments)
 
     assert expected in refused(done, service)
@@ -142,6 +146,7 @@ def test_a_missing_value_is_named_with_its_member(canard_hydra, service, argumen
 def test_an_interpolation_that_does_not_resolve_is_named(
     canard_hydra, service, directory, arguments, expected
 ):
+    """hydra-ecosystem/hydra#903."""
     (directory / "conf" / "ppo").mkdir(parents=True)
     (directory / "conf" / "ppo" / "resolver.yaml").write_text("gamma: ${eff:${seed}}\n")
 
@@ -174,6 +179,7 @@ def test_a_platform_without_its_address_is_named(canard_hydra, service, environm
     ],
 )
 def test_an_override_that_cannot_be_read_says_what_to_type(canard_hydra, service, override, expected):
+    """hydra-ecosystem/hydra#2705, #1843, wandb/wandb#5523."""
     done = canard_hydra("-m", REMOTE, override)
 
     assert expected in refused(done, service)
@@ -183,6 +189,7 @@ def test_an_override_that_cannot_be_read_says_what_to_type(canard_hydra, service
     "typed", ['name="c#d"', 'name="run (1)"', 'name="机器人"', "name='one two'", "name=a|b"]
 )
 def test_what_it_says_to_type_works(canard_hydra, service, typed):
+    """hydra-ecosystem/hydra#2705."""
     done = canard_hydra(REMOTE, typed)
 
     assert done.returncode == 0, done.stderr
@@ -190,6 +197,7 @@ def test_what_it_says_to_type_works(canard_hydra, service, typed):
 
 
 def test_a_forgotten_m_is_told_with_the_three_things_that_may_be_meant(canard_hydra, service):
+    """hydra-ecosystem/hydra#96."""
     told = refused(canard_hydra(REMOTE, "seed=1,2"), service)
 
     assert "no -m; nothing was submitted" in told
@@ -204,6 +212,7 @@ def test_members_have_to_agree_on_what_holds_for_the_run(canard_hydra, service):
 
 
 def test_another_launcher_is_refused(canard_hydra, service):
+    """hydra-ecosystem/hydra#851, clearml/clearml#905."""
     done = canard_hydra("-m", REMOTE, "hydra/launcher=basic", "seed=1,2")
 
     assert done.returncode == 2
@@ -212,6 +221,7 @@ def test_another_launcher_is_refused(canard_hydra, service):
 
 
 def test_a_swept_option_cannot_change_the_launcher(canard_hydra, service, directory):
+    """hydra-ecosystem/hydra#3231."""
     (directory / "conf" / "experiment").mkdir(parents=True)
     (directory / "conf" / "experiment" / "local.yaml").write_text(
         "# @package _global_\ndefaults:\n  - override /hydra/launcher: basic\n"
@@ -223,6 +233,7 @@ def test_a_swept_option_cannot_change_the_launcher(canard_hydra, service, direct
 
 
 def test_hydras_own_sweeper_may_not_cut_a_run_into_batches(canard_hydra, service):
+    """hydra-ecosystem/hydra#284."""
     done = canard_hydra("-m", REMOTE, "hydra/sweeper=basic", "hydra.sweeper.max_batch_size=2", "seed=1,2,3")
 
     assert "hydra.sweeper.max_batch_size: a multirun is one run" in refused(done, service)

@@ -6,6 +6,7 @@ REMOTE = "platform=self_hosted"
 
 
 def test_without_m_one_run_of_one_task_is_submitted(canard_hydra, service):
+    """hydra-ecosystem/hydra#851: no launcher is used without -m, and nothing may train here unnoticed."""
     done = canard_hydra(REMOTE, "name=one", "seed=7")
 
     assert done.returncode == 0, done.stderr
@@ -33,6 +34,7 @@ def test_m_makes_one_run_with_a_task_per_member(canard_hydra, service):
 
 
 def test_m_with_nothing_swept_is_a_run_of_one_task(canard_hydra, service):
+    """hydra-ecosystem/hydra#851."""
     done = canard_hydra("-m", REMOTE, "seed=1")
 
     assert done.returncode == 0, done.stderr
@@ -41,6 +43,7 @@ def test_m_with_nothing_swept_is_a_run_of_one_task(canard_hydra, service):
 
 
 def test_learning_rates_stay_numbers_in_every_spelling(canard_hydra, service):
+    """hydra-ecosystem/hydra#999."""
     done = canard_hydra("-m", REMOTE, "ppo.learning_rate=1e-3,1e-4,1e-5,5E-6,1.e-3,.001")
 
     assert done.returncode == 0, done.stderr
@@ -50,6 +53,7 @@ def test_learning_rates_stay_numbers_in_every_spelling(canard_hydra, service):
 
 
 def test_an_integer_field_in_scientific_notation_is_an_integer(canard_hydra, service):
+    """hydra-ecosystem/hydra#999."""
     canard_hydra(REMOTE, "num_envs=1e3", "max_iterations=2e2")
 
     assert (service.base["num_envs"], service.base["max_iterations"]) == (1000, 200)
@@ -57,6 +61,7 @@ def test_an_integer_field_in_scientific_notation_is_an_integer(canard_hydra, ser
 
 
 def test_a_rate_without_a_dot_in_a_file_is_a_number(canard_hydra, service, directory):
+    """yaml/pyyaml#173: plain YAML reads text."""
     (directory / "conf" / "ppo").mkdir(parents=True)
     (directory / "conf" / "ppo" / "mine.yaml").write_text("learning_rate: 1e-3\n")
 
@@ -67,6 +72,7 @@ def test_a_rate_without_a_dot_in_a_file_is_a_number(canard_hydra, service, direc
 
 
 def test_null_is_the_tasks_own_value_and_stays_null_beside_a_number(canard_hydra, service):
+    """hydra-ecosystem/hydra#2612."""
     done = canard_hydra("-m", REMOTE, "ppo.desired_kl=null,0.01", "video_enabled=true,false")
 
     assert done.returncode == 0, done.stderr
@@ -86,6 +92,7 @@ def test_null_is_the_tasks_own_value_and_stays_null_beside_a_number(canard_hydra
     ],
 )
 def test_a_list_is_one_point_of_a_sweep(canard_hydra, service, override, expected):
+    """hydra-ecosystem/hydra#96."""
     done = canard_hydra("-m", REMOTE, override)
 
     assert done.returncode == 0, done.stderr
@@ -93,6 +100,7 @@ def test_a_list_is_one_point_of_a_sweep(canard_hydra, service, override, expecte
 
 
 def test_one_list_is_one_member(canard_hydra, service):
+    """ashleve/lightning-hydra-template#656."""
     canard_hydra("-m", REMOTE, "network.actor_hidden_dims=[256, 128]")
 
     assert service.tasks == [{}]
@@ -100,6 +108,7 @@ def test_one_list_is_one_member(canard_hydra, service):
 
 
 def test_lists_in_the_sweepers_params_are_points_too(canard_hydra, service, directory):
+    """ALRhub/hydra_list_sweeper#1."""
     (directory / "conf" / "sweep").mkdir(parents=True)
     (directory / "conf" / "sweep" / "nets.yaml").write_text(
         "# @package _global_\n"
@@ -114,6 +123,7 @@ def test_lists_in_the_sweepers_params_are_points_too(canard_hydra, service, dire
 
 
 def test_values_can_be_paired_by_interpolation(canard_hydra, service):
+    """hydra-ecosystem/hydra#725."""
     done = canard_hydra("-m", REMOTE, "seed=1,2,3", "checkpoint_url=runs/r/model_${seed}.pt")
 
     assert done.returncode == 0, done.stderr
@@ -121,13 +131,45 @@ def test_values_can_be_paired_by_interpolation(canard_hydra, service):
 
 
 def test_values_can_be_paired_by_a_mapping_of_ones_own(canard_hydra, service):
+    """hydra-ecosystem/hydra#2625."""
     done = canard_hydra("-m", REMOTE, "+pt={n:5,a:0.5},{n:10,a:0.7}", "num_envs=${pt.n}", "ppo.gamma=${pt.a}")
 
     assert done.returncode == 0, done.stderr
     assert service.tasks == [{"num_envs": 5, "gamma": 0.5}, {"num_envs": 10, "gamma": 0.7}]
 
 
+def test_experiment_files_swept_as_a_group_are_a_member_each(canard_hydra, service, directory):
+    """hydra-ecosystem/hydra#1258: values that belong together, in a file each."""
+    (directory / "conf" / "experiment").mkdir(parents=True)
+    for name, envs, gamma in (("one", 8, 0.9), ("two", 16, 0.8), ("three", 32, 0.7)):
+        text = f"# @package _global_\nnum_envs: {envs}\nppo: {{gamma: {gamma}}}\n"
+        (directory / "conf" / "experiment" / f"{name}.yaml").write_text(text)
+
+    plan = canard_hydra("-m", "mode=plan", "experiment=one,two,three")
+    done = canard_hydra("-m", REMOTE, "experiment=one,two,three")
+
+    assert "3 members = 3 (experiment)" in plan.stdout
+    assert done.returncode == 0, done.stderr
+    assert service.tasks == [
+        {"num_envs": 8, "gamma": 0.9},
+        {"num_envs": 16, "gamma": 0.8},
+        {"num_envs": 32, "gamma": 0.7},
+    ]
+
+
+def test_two_thousand_members_are_one_request_below_a_megabyte(canard_hydra, service):
+    """hydra-ecosystem/hydra#1324, #2255, skypilot-org/skypilot PR#4231: all of them or none."""
+    done = canard_hydra("-m", REMOTE, "seed=range(1000)", "ppo.learning_rate=1e-3,1e-4")
+
+    assert done.returncode == 0, done.stderr
+    [submit] = [one for one in service.requests if one.method == "POST"]
+    assert len(submit.body) < 1_000_000
+    assert service.tasks[-1] == {"seed": 999, "learning_rate": 1e-4}
+    assert len(service.tasks) == 2000
+
+
 def test_interpolations_mean_each_member_and_none_is_stored(canard_hydra, service):
+    """hydra-ecosystem/hydra#861, facebookresearch/dora#59."""
     done = canard_hydra(
         "-m", REMOTE, "ppo.gamma=0.9,0.8,0.7", "seed=${hydra:job.num}", "+tags.hour=${now:%Y}"
     )
@@ -140,6 +182,7 @@ def test_interpolations_mean_each_member_and_none_is_stored(canard_hydra, servic
 
 
 def test_a_name_may_be_an_interpolated_number(canard_hydra, service):
+    """hydra-ecosystem/hydra#725."""
     done = canard_hydra("-m", REMOTE, "seed=1,2", "name=${seed}")
 
     assert done.returncode == 0, done.stderr
@@ -147,6 +190,7 @@ def test_a_name_may_be_an_interpolated_number(canard_hydra, service):
 
 
 def test_look_alikes_stay_text(canard_hydra, service):
+    """hydra-ecosystem/hydra#2612."""
     done = canard_hydra("-m", REMOTE, 'name="null","true",yes,off')
 
     assert done.returncode == 0, done.stderr
@@ -159,6 +203,7 @@ LOOK_LIKE_NUMBERS = ["695e0514", "12e4567", "1234567", "0012345", "1E234", "3.10
 
 @pytest.mark.parametrize("ref", ["12e4567", "3.10"])
 def test_quoted_text_keeps_its_exact_characters(canard_hydra, service, ref):
+    """hydra-ecosystem/hydra#2599, yaml/pyyaml#417."""
     done = canard_hydra(REMOTE, f'task.code_ref="{ref}"', f'name="{ref}"')
 
     assert done.returncode == 0, done.stderr
@@ -166,6 +211,7 @@ def test_quoted_text_keeps_its_exact_characters(canard_hydra, service, ref):
 
 
 def test_swept_text_keeps_its_exact_characters(canard_hydra, service):
+    """hydra-ecosystem/hydra#2599, omry/omegaconf#296."""
     quoted = ",".join(f'"{ref}"' for ref in LOOK_LIKE_NUMBERS)
 
     done = canard_hydra("-m", REMOTE, f"task.code_ref={quoted},main")
@@ -175,6 +221,7 @@ def test_swept_text_keeps_its_exact_characters(canard_hydra, service):
 
 
 def test_a_group_and_a_key_that_all_its_options_have_are_swept_together(canard_hydra, service):
+    """hydra-ecosystem/hydra#2888, #1052."""
     done = canard_hydra("-m", REMOTE, "task=cartpole,inverted_pendulum", "task.num_envs=8")
 
     assert done.returncode == 0, done.stderr
@@ -198,6 +245,7 @@ def test_single_reward_weights_are_swept_by_term(canard_hydra, service):
 
 
 def test_batches_are_one_run_all_the_same(canard_hydra, service):
+    """hydra-ecosystem/hydra#284, #3091."""
     done = canard_hydra("-m", REMOTE, "seed=1,2,3,4,5", "hydra.sweeper.max_batch_size=2")
 
     assert done.returncode == 0, done.stderr
@@ -206,6 +254,7 @@ def test_batches_are_one_run_all_the_same(canard_hydra, service):
 
 
 def test_overrides_may_stand_on_both_sides_of_m(canard_hydra, service):
+    """hydra-ecosystem/hydra#2705."""
     done = canard_hydra(REMOTE, "name=x", "-m", "seed=1,2")
 
     assert done.returncode == 0, done.stderr
