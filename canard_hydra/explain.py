@@ -260,6 +260,13 @@ def _no_primary(found: re.Match[str], _: Said) -> str:
     return f"--config-name {found['name']}: there is no {found['name']}.yaml in {places or 'conf/'}"
 
 
+def too_late(what: str) -> str:
+    return (
+        f"a file of a swept group sets {what}, which comes too late; say it on the command line, or choose"
+        " that file alone"
+    )
+
+
 IN_FILE = r"In '(?P<file>[^']+)': "
 RULES: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (
@@ -302,6 +309,10 @@ RULES: tuple[tuple[re.Pattern[str], Rule], ...] = (
     (
         re.compile(r"Error merging override (?P<override>.+)\n(?P<reason>[^\n]+)"),
         _wrong_for_hydra,
+    ),
+    (
+        re.compile(r"'(?P<what>hydra[./]\w+)' must be (?:configured|selected) before the sweep starts"),
+        lambda found, _said: too_late(found["what"]),
     ),
     (
         re.compile(r"No trials are completed yet"),

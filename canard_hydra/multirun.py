@@ -19,7 +19,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from canard_hydra.composed import Composed, make_plain
 from canard_hydra.errors import ExperimentError
-from canard_hydra.explain import Said, explain
+from canard_hydra.explain import Said, explain, too_late
 from canard_hydra.grid import expand
 from canard_hydra.launcher_choice import LauncherChoice
 from canard_hydra.leaves import LeafReader
@@ -200,6 +200,7 @@ class MemberComposer:
 
     def _made(self, overrides: Sequence[str], number: int) -> tuple[Member, DictConfig]:
         config = self._loader.load_sweep_config(self._base, list(overrides))
+        self._refuse_another_sweep(config)
         with open_dict(config):
             config.hydra.job.id = str(number)
             config.hydra.job.num = number
@@ -210,6 +211,12 @@ class MemberComposer:
                 del config["hydra"]
             composed = make_plain(config, hydra, overrides=self._apart(overrides), said=self._said)
         return Member(composed=composed, overrides=tuple(overrides), config=config, hydra=hydra), current
+
+    def _refuse_another_sweep(self, config: DictConfig) -> None:
+        """Hydra 1.3 would leave out what a file of a swept group sweeps over itself; 1.4 refuses it."""
+        params = _as_written(config, "hydra.sweeper.params")
+        if params != _as_written(self._base, "hydra.sweeper.params"):
+            raise ExperimentError(too_late(f"hydra.sweeper ({', '.join(params or ())})"))
 
 
 def _overlap(key: str, other: str) -> bool:

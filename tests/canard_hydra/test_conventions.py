@@ -13,6 +13,18 @@ REMOTE = "platform=self_hosted"
 LIMIT_S = 60
 
 
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """`python` and `canard-hydra` of this environment, also where it has no script of its own."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    start = "import sys; sys.argv[0] = 'canard-hydra'; from canard_hydra.__main__ import main; main()"
+    for name, command in (("python", ""), ("canard-hydra", f'-c "{start}"')):
+        (folder / name).write_text(f'#!/bin/sh\nexec {sys.executable} {command} "$@"\n')
+        (folder / name).chmod(0o755)
+    return folder
+
+
 @pytest.mark.parametrize(
     ("typed", "expected"),
     [
@@ -27,7 +39,9 @@ LIMIT_S = 60
     [("canard-hydra", "hydra_bash_completion"), ("python -m canard_hydra", "canard_hydra_python_completion")],
 )
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-def test_bash_completes_groups_options_and_keys(environment, directory, program, function, typed, expected):
+def test_bash_completes_groups_options_and_keys(
+    environment, directory, programs, program, function, typed, expected
+):
     """The script that the program gives out, evaluated by bash, and called as bash calls it on Tab."""
     line = f"{program} {typed}"
     script = f"""
@@ -40,7 +54,7 @@ def test_bash_completes_groups_options_and_keys(environment, directory, program,
     done = subprocess.run(
         ["bash", "-c", script],
         cwd=directory,
-        env=environment | {"PATH": f"{Path(sys.executable).parent}:{environment['PATH']}"},
+        env=environment | {"PATH": f"{programs}:{environment['PATH']}"},
         capture_output=True,
         text=True,
         timeout=LIMIT_S,

@@ -223,13 +223,23 @@ def test_another_launcher_is_refused(canard_hydra, service):
 def test_a_swept_option_cannot_change_the_launcher(canard_hydra, service, directory):
     """hydra-ecosystem/hydra#3231."""
     (directory / "conf" / "experiment").mkdir(parents=True)
+    (directory / "conf" / "experiment" / "plain.yaml").write_text("# @package _global_\nseed: 1\n")
     (directory / "conf" / "experiment" / "local.yaml").write_text(
         "# @package _global_\ndefaults:\n  - override /hydra/launcher: basic\n"
     )
 
-    told = refused(canard_hydra("-m", REMOTE, "experiment=cartpole_seeds,local"), service)
+    told = refused(canard_hydra("-m", REMOTE, "experiment=plain,local"), service)
 
-    assert "member 1 (experiment=local): conf/experiment/local.yaml asks for hydra/launcher=basic" in told
+    assert told.startswith("canard-hydra: member 1 (experiment=local): ")
+    assert "hydra/launcher" in told
+
+
+def test_a_swept_option_cannot_bring_a_sweep_of_its_own(canard_hydra, service):
+    """hydra-ecosystem/hydra#3231: Hydra 1.3 would train each of its members once."""
+    told = refused(canard_hydra("-m", REMOTE, "sweep=learning_rate,none"), service)
+
+    assert told.startswith("canard-hydra: member 0 (sweep=learning_rate): ")
+    assert "a file of a swept group sets hydra.sweeper" in told
 
 
 def test_hydras_own_sweeper_may_not_cut_a_run_into_batches(canard_hydra, service):
