@@ -10,6 +10,7 @@ from pathlib import Path
 import hydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.plugins import Plugins
+from hydra.errors import CompactHydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
@@ -23,6 +24,8 @@ from canard_hydra.searching import maximise_by_default
 
 # Hydra 1.3 wants to be told whose defaults hold; from 1.4 on it deprecates the question.
 VERSION_BASE = {"version_base": "1.3"} if hydra.__version__.startswith("1.3.") else {}
+
+MODE_OF_A_CHOSEN_FILE = "hydra.mode changed during config composition"
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -74,7 +77,17 @@ def _told(error: Exception, line: CommandLine, folders: ConfFolders) -> str:
 def _run_hydra(line: CommandLine, folders: ConfFolders) -> None:
     Plugins.instance().register(folders.plugin())
     maximise_by_default()
-    sys.argv[1:] = line.arguments
+    try:
+        _call_hydra(line.arguments, line, folders)
+    except CompactHydraException as error:
+        # Hydra 1.4 takes no mode from a file that is chosen, such as those of conf/sweep; it does from here.
+        if line.multirun or MODE_OF_A_CHOSEN_FILE not in str(error):
+            raise
+        _call_hydra([*line.arguments, "hydra.mode=MULTIRUN"], line, folders)
+
+
+def _call_hydra(arguments: Sequence[str], line: CommandLine, folders: ConfFolders) -> None:
+    sys.argv[1:] = arguments
     job = _Job(line.overrides)
     primary = str(primary_dir(folders.own))
     program = hydra.main(config_path=primary, config_name=CONFIG_NAME, **VERSION_BASE)(job.run)
