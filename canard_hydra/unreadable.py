@@ -163,6 +163,8 @@ def _repairs(key: str, meant: str | None, value: str, multirun: bool) -> Iterato
         return
     if key[:1] not in ("'", '"'):
         yield f"{meant}={value.lstrip('= ') or value}"
+    if value.startswith("choice(") and "null" in value:  # which Hydra takes in a plain list of values only
+        yield f"{meant}={value.removeprefix('choice(').removesuffix(')')}"
     numbers = value and _takes_numbers(meant)
     repaired = _repaired_numbers(value) if numbers else _repaired_text(meant, value, multirun)
     yield from (f"{meant}={one}" for one in repaired)

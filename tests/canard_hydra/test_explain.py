@@ -36,6 +36,7 @@ def told(done: "subprocess.CompletedProcess[str]", *, status: int = 1) -> str:
         ("-m seed=range(a)", "str is incompatible with Union[int, float], as in seed=range(1,4)"),
         ("-m seed=range(1,2,3,4)", "too many positional arguments, as in seed=range(1,4)"),
         ("-m seed=choice()", "empty choice is not legal, as in seed=choice(1,2)"),
+        ("-m ppo.desired_kl=choice(null,0.01)", "type it as 'ppo.desired_kl=null,0.01'"),
         ("seed=1#", "the character '#' at position 7 cannot stand there, as in seed=1"),
         ("ppo.lam=${half:${ppo.gamma}}", "type it as 'ppo.lam=\"${half:${ppo.gamma}}\"'"),
         ("ppo.learning_rate==1", "type it as 'ppo.learning_rate=1'"),

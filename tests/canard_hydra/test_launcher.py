@@ -91,6 +91,42 @@ def test_a_sweeper_that_searches_cannot_go_without_the_rewards(searching, servic
     assert not service.submits
 
 
+THEIR_DEFAULTS = """
+from hydra.core.config_store import ConfigStore
+
+for name, node in {
+    "optuna": {"direction": "minimize", "max_failure_rate": 0.0},
+    "nevergrad": {"optim": {"maximize": False, "max_failure_rate": 0.0}},
+    "ax": {"ax_config": {"experiment": {"minimize": True}, "early_stop": {"minimize": True}}},
+}.items():
+    ConfigStore.instance().store(group="hydra/sweeper", name=name, node=node)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "maximised", "key", "minimised"),
+    [
+        ("optuna", "direction: maximize\nmax_failure_rate: 1.0", "direction=minimize", "direction: minimize"),
+        ("nevergrad", "maximize: true\n  max_failure_rate: 1.0", "optim.maximize=false", "maximize: false"),
+        ("ax", "minimize: false", "ax_config.experiment.minimize=true", "minimize: true"),
+    ],
+)
+def test_rewards_are_maximised_unless_the_user_says_otherwise(
+    canard_hydra, tmp_path, name, maximised, key, minimised
+):
+    """The defaults as the sweepers of Hydra's documentation store them."""
+    package = tmp_path / "site" / "hydra_plugins" / "theirs"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(THEIR_DEFAULTS)
+
+    def shown(*arguments):
+        arguments = ("--cfg", "hydra", "-p", "hydra.sweeper", f"hydra/sweeper={name}", *arguments)
+        return canard_hydra(*arguments, PYTHONPATH=str(tmp_path / "site")).stdout
+
+    assert maximised in shown()
+    assert minimised in shown(f"hydra.sweeper.{key}")
+
+
 def test_a_failed_task_is_a_failed_job_to_hydra():
     from canard_hydra.launch import FailedReturn
 
