@@ -181,4 +181,4 @@ def test_random_command_lines_make_what_hydra_makes_of_them(loader, monkeypatch,
 
     same()
     assert compared["lists"] >= LISTS_A_PART
-    assert compared["set apart"] > LISTS_A_PART / 10, "nearly all were composed by Hydra both times"
+    assert compared["set apart"] > 0, "all were composed by Hydra both times"
