@@ -5,9 +5,10 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, ValidationError
+from pydantic import Field, PlainValidator, ValidationError
+from pydantic_core import PydanticCustomError
 
 from canard.members import REWARD_PREFIX, members
 from canard.models import Int, RequestModel, RunConfig, TrainingConfig
@@ -23,6 +24,16 @@ INDEX = re.compile(r"\.\d+$")
 
 Metric = Literal["mean_reward", "best_mean_reward", "mean_episode_length"]
 """Of a finished training: its last value, or the best of all iterations."""
+
+
+def _metrics(value: Any) -> Any:
+    """As one type, so that a wrong name is one complaint and not one by type."""
+    for name in value if isinstance(value, list) and value else [value]:
+        if name not in get_args(Metric):
+            raise PydanticCustomError(
+                "metric", "must be {names}, or a list of these", {"names": " or ".join(get_args(Metric))}
+            )
+    return value
 
 
 class Platform(RequestModel):
@@ -43,7 +54,7 @@ class Control(RequestModel):
     wait: bool | None = None
     tags: dict[str, str] = Field(default_factory=dict)
     dry_run_iterations: Int = Field(default=3, ge=1)
-    metric: Metric | list[Metric] = "mean_reward"
+    metric: Annotated[Metric | list[Metric], PlainValidator(_metrics)] = "mean_reward"
     platform: Platform = Platform(wait=True)
 
 

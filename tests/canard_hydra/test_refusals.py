@@ -57,6 +57,11 @@ def test_an_unknown_key_or_option_is_named_with_the_nearest(canard_hydra, servic
         (["task.reward_weights.alive=x"], "task.reward_weights.alive: must be a number, not 'x'"),
         (["task.task_name=null"], "task.task_name: is missing"),
         (["mode=pln"], "mode: should be 'submit', 'plan' or 'dry_run', not 'pln'"),
+        (
+            ["metric=reward"],
+            "metric: must be mean_reward or best_mean_reward or mean_episode_length, or a list",
+        ),
+        (["metric=[mean_reward,loss]"], "metric: must be mean_reward or best_mean_reward"),
         (["wait=maybe"], "wait: should be a valid boolean"),
     ],
 )
