@@ -88,7 +88,7 @@ class _Attempt:
         self.local_paths = self.launch.allow_local_paths and self.spec.local_code_allowed
         self.events = EventSender(self.api, EventTail(self.folders.events), self.stop)
         self.uploader = Uploader(self.api, self.stop)
-        self.results = Results(self.folders, self.uploader)
+        self.results = Results(self.folders, self.uploader, wait_until_told=self.events.wait_until_sent)
 
     def run(self) -> int:
         self.events.start()

@@ -16,6 +16,7 @@ log = logging.getLogger(__name__)
 
 IDLE_S = 0.3
 MOST_EVENTS = 500
+MOST_WAIT_S = 30.0
 
 
 class EventSender:
@@ -27,6 +28,8 @@ class EventSender:
         self._stop = stop
         self._own: deque[dict[str, Any]] = deque()
         self._next_seq = 0
+        self._sent = threading.Condition()
+        self._sent_to = 0
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="events", daemon=True)
 
@@ -38,6 +41,14 @@ class EventSender:
         log.warning("%s", message)
         now = datetime.now(UTC).isoformat()
         self._own.append({"event": "warning", "time": now, "message": message})
+
+    def wait_until_sent(self, position: int) -> None:
+        """Until the platform has the events before this position of the file; not for ever."""
+        with self._sent:
+            self._sent.wait_for(
+                lambda: self._sent_to >= position or self._stop.lost.is_set() or not self._thread.is_alive(),
+                timeout=MOST_WAIT_S,
+            )
 
     def finish(self) -> None:
         """Return when everything was sent, or nothing more may be; the trainer writes no more."""
@@ -65,6 +76,9 @@ class EventSender:
         events += self._tail.read()
         for start in range(0, len(events), MOST_EVENTS):
             self._send(events[start : start + MOST_EVENTS])
+        with self._sent:
+            self._sent_to = self._tail.position
+            self._sent.notify_all()
         return bool(events) or not self._tail.at_end()
 
     def _send(self, events: list[dict[str, Any]]) -> None:

@@ -25,9 +25,21 @@ ANNOUNCED: dict[str, ArtifactType] = {"checkpoint": "checkpoint", "video": "vide
 class Results:
     """Follows the trainer's events for files to deliver, and remembers what else they say."""
 
-    def __init__(self, folders: Folders, uploader: Uploader, *, clock: Callable[[], float] = time.monotonic):
+    def __init__(
+        self,
+        folders: Folders,
+        uploader: Uploader,
+        *,
+        wait_until_told: Callable[[int], None] = lambda _: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """
+        Args:
+            wait_until_told: returns when the platform has the events before this position of their file.
+        """
         self._folders = folders
         self._uploader = uploader
+        self._wait_until_told = wait_until_told
         self._tail = EventTail(folders.events)
         self._clock = clock
         self._logs_at = clock()
@@ -81,12 +93,15 @@ class Results:
             log.warning("a %s event names no file of the output: %.200r", artifact_type, said)
             return
         iteration, reward = event.get("iteration"), event.get("mean_reward")
+        # An attempt that goes on from a checkpoint does not tell what led to it again.
+        told = partial(self._wait_until_told, self._tail.position) if artifact_type == "checkpoint" else None
         self._add(
             path,
             str(said),
             artifact_type,
             iteration=iteration if isinstance(iteration, int) else None,
             mean_reward=reward if isinstance(reward, int | float) else None,
+            **({"before_recorded": told} if told is not None else {}),
         )
         if artifact_type == "checkpoint":
             self._deliver_tensorboard()

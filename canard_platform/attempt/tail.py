@@ -44,6 +44,11 @@ class EventTail:
         self._held = rest
         return [event for line in whole if (event := self._parsed(line)) is not None]
 
+    @property
+    def position(self) -> int:
+        """Where in the file the lines end that were read whole."""
+        return self._offset - len(self._held)
+
     def at_end(self) -> bool:
         """Whether all that is in the file was read."""
         try:

@@ -41,6 +41,8 @@ class Upload:
     content: Callable[[], Content]
     iteration: int | None = None
     mean_reward: float | None = None
+    before_recorded: Callable[[], None] = lambda: None
+    """What has to be true before the platform may count on the file."""
 
 
 @dataclass(order=True)
@@ -121,6 +123,7 @@ class Uploader:
         )
         ticket = self._api.announce(said)
         self._api.put(ticket, content.chunks(), size_bytes=content.size_bytes)
+        upload.before_recorded()
         self._api.record(said)
 
 

@@ -1,6 +1,7 @@
 """Events and files on their way to a real service."""
 
 import json
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -163,6 +164,39 @@ def test_logs_are_sent_while_training_when_they_have_grown(stage, slug, uploader
 
     assert uploader.finish(within_s=60)
     assert artifacts(stage, slug)["logs/trainer.log"]["size_bytes"] == 4
+
+
+def test_a_checkpoint_counts_only_when_what_led_to_it_is_told(
+    stage, slug, api, stop, uploader, tmp_path, monkeypatch
+):
+    """A runner that is killed in between would leave a gap: the next attempt begins after the checkpoint."""
+    folders = Folders(tmp_path)
+    (folders.output / "checkpoints").mkdir(parents=True)
+    (folders.output / "checkpoints/model_2.pt").write_bytes(b"weights")
+    checkpoint = {"event": "checkpoint", "iteration": 2, "path": "checkpoints/model_2.pt"}
+    events = [iteration(1, 1.0), iteration(2, 1.0), checkpoint]
+    folders.events.write_text("".join(json.dumps(event) + "\n" for event in events))
+    send, record, told = api.send_events, api.record, []
+
+    def slowly(batch):
+        time.sleep(1.0)
+        return send(batch)
+
+    def recorded(said):
+        told.append(history(stage, slug))
+        record(said)
+
+    monkeypatch.setattr(api, "send_events", slowly)
+    monkeypatch.setattr(api, "record", recorded)
+    sender = EventSender(api, EventTail(folders.events), stop)
+    sender.start()
+    uploader.start()
+
+    Results(folders, uploader, wait_until_told=sender.wait_until_sent).follow()
+
+    assert uploader.finish(within_s=60)
+    sender.finish()
+    assert told == [[1, 2]]
 
 
 def test_an_event_cannot_name_a_file_outside_the_output(stage, slug, uploader, tmp_path):
