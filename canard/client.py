@@ -34,7 +34,7 @@ from canard.models import (
 from canard.paths import absolute_if_it_is_a_path
 from canard.retries import Patience
 from canard.run_handle import RunHandle
-from canard.wire import Artifact, ArtifactType, ArtifactUrl, Page, RunCreate
+from canard.wire import Artifact, ArtifactType, ArtifactUrl, Page, RunCreate, RunPreview
 
 SLUG = re.compile(r"[A-Za-z0-9_-]+")
 AFTER_INTERRUPT_S = 5.0
@@ -198,12 +198,19 @@ class Client:
         Args:
             idempotency_key: two submits with the same key and body are one run; made up when it is None.
         """
-        if not isinstance(config, RunConfig):
-            try:
-                config = RunConfig.model_validate(config)
-            except ValidationError as error:
-                raise invalid_request(error) from error
-        return self._submit(name, config, wait=wait, idempotency_key=idempotency_key)
+        return self._submit(name, _run_config(config), wait=wait, idempotency_key=idempotency_key)
+
+    def preview_run(self, config: dict[str, Any] | RunConfig, *, name: str = "preview") -> RunPreview:
+        """What `submit_run` would do now: which members are trained before or being trained. Creates nothing.
+
+        Args:
+            name: of the run; only a run of this very name can be the one that a submit comes back to.
+
+        Raises:
+            InvalidRequestError: naming the field; the submit would be refused for the same reason.
+        """
+        body = _run_create(name, _run_config(config))
+        return self._http.post("/v1/runs/preview", RunPreview, body=body, idempotency_key=str(uuid.uuid4()))
 
     # Looking
 
@@ -318,10 +325,7 @@ class Client:
     def _submit(
         self, name: str, config: RunConfig, *, wait: bool, idempotency_key: str | None = None
     ) -> RunHandle:
-        try:
-            body = RunCreate(name=name, config=config)
-        except ValidationError as error:
-            raise invalid_request(error) from error
+        body = _run_create(name, config)
         configs = [member.config for member in members(config)]
         run = self._post_run(body, idempotency_key or str(uuid.uuid4()))
         announce(run, configs, api_url=self.api_url)
@@ -373,6 +377,22 @@ class Client:
         if self._dashboard_url is not None or not isinstance(said, str):
             run._dashboard_base = self.dashboard_url
         return run
+
+
+def _run_config(config: dict[str, Any] | RunConfig) -> RunConfig:
+    if isinstance(config, RunConfig):
+        return config
+    try:
+        return RunConfig.model_validate(config)
+    except ValidationError as error:
+        raise invalid_request(error) from error
+
+
+def _run_create(name: str, config: RunConfig) -> RunCreate:
+    try:
+        return RunCreate(name=name, config=config)
+    except ValidationError as error:
+        raise invalid_request(error) from error
 
 
 class LoginLinkCreate(RequestModel):

@@ -199,6 +199,10 @@ class RunConfig(RequestModel):
     tasks: list[dict[str, Json]] | None = Field(default=None, min_length=1)
     """Explicit members, each the fields in which it differs from `training_config`."""
     tags: dict[str, str] | None = None
+    reuse: StrictBool = False
+    """Members that were trained before, or are being trained in another run, are not trained again."""
+    max_cost: Float | None = Field(default=None, ge=0)
+    """Dollars that the run may cost, for the platform to enforce."""
 
     @model_validator(mode="after")
     def _one_way_to_say_the_members(self) -> Self:
@@ -265,6 +269,10 @@ class Run(ResponseModel):
 
     failed_tasks: int = 0
     cancelled_tasks: int = 0
+    reused_count: int = 0
+    """Completed tasks whose result is that of an earlier task."""
+    following_count: int = 0
+    """Queued tasks that wait for the result of a task of another run."""
 
     _dashboard_base: str | None = PrivateAttr(default=None)
 
@@ -358,6 +366,9 @@ class Task(ResponseModel):
     training: TrainingMetrics | None = None
     """Without its history."""
     started_at: datetime | None = None
+    reused_from: str | None = None
+    """`run_xxxxxxxx/3`: the run and index of the task whose result this is, or, while this one is queued,
+    will be."""
 
     @property
     def is_terminal(self) -> bool:

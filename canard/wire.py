@@ -8,7 +8,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
-from canard.models import RequestModel, ResponseModel, RunConfig
+from canard.models import RequestModel, ResponseModel, Run, RunConfig
 
 ArtifactType = Literal["checkpoint", "video", "tensorboard", "policy", "summary", "log", "config"]
 Phase = Literal["starting", "checkout", "install", "training", "uploading"]
@@ -30,6 +30,57 @@ class RunCreate(RequestModel):
 
     name: str = Field(min_length=1, max_length=300)
     config: RunConfig
+
+
+class ReusedMember(ResponseModel):
+    """A member that needs no training of its own."""
+
+    index: int
+    source: str
+    """`run_xxxxxxxx/3`: run and index of the task with the same content."""
+    is_done: bool
+    """Whether the source has completed; else the member follows it: takes its result over, or is trained when
+    there will be none."""
+
+
+class Reuse(ResponseModel):
+    """What of a run needs no training of its own; every other member is trained."""
+
+    members: list[ReusedMember] = Field(default_factory=list)
+    """In the order of the run."""
+    note: str | None = None
+    """Why some members could not be looked for, in one line."""
+
+    @property
+    def done(self) -> list[ReusedMember]:
+        """Members whose result is there already."""
+        return [member for member in self.members if member.is_done]
+
+    @property
+    def following(self) -> list[ReusedMember]:
+        """Members that wait for a task of another run."""
+        return [member for member in self.members if not member.is_done]
+
+    @property
+    def by_index(self) -> dict[int, ReusedMember]:
+        return {member.index: member for member in self.members}
+
+
+class RunPreview(ResponseModel):
+    """Answer to `POST /v1/runs/preview`: what the same submit would do now. Nothing was created."""
+
+    num_tasks: int
+    reuse: Reuse = Field(default_factory=Reuse)
+    active_run: str | None = None
+    """Slug of the run that a submit would come back to: the same name and members, and not ended yet."""
+
+
+class SubmittedRun(Run):
+    """Answer to `POST /v1/runs`."""
+
+    submitted_as: str = "new"
+    """new; repeated (the Idempotency-Key was used before); active (the very same run has not ended yet)."""
+    reuse: Reuse = Field(default_factory=Reuse)
 
 
 class Problem(ResponseModel):

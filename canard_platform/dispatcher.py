@@ -171,9 +171,11 @@ class Dispatcher:
 
     def _is_anything_queued(self, now: datetime) -> bool:
         """A look that takes no lock: most ticks find nothing."""
-        query = select(Task.id).where(Task.status == State.QUEUED, Task.available_at <= now).limit(1)
+        query = select(Task.id).where(
+            Task.status == State.QUEUED, Task.source_id.is_(None), Task.available_at <= now
+        )
         with self._services.database.read() as session:
-            return session.scalar(query) is not None
+            return session.scalar(query.limit(1)) is not None
 
     def _launch_one(self, claimed: Claim, node: Node) -> None:
         services = self._services

@@ -51,28 +51,45 @@ def run_metrics(session: Session, run: Run, *, most_points: int) -> RunMetrics:
 
 
 def reward_history(session: Session, run_id: int, most_points: int) -> list[dict[str, Any]]:
-    """Ordered by task and iteration; every n-th iteration, and each task's last, when there are too many."""
-    of_run = Point.task_id.in_(select(Task.id).where(Task.run_id == run_id))
-    count = session.scalar(select(func.count()).select_from(Point).where(of_run)) or 0
-    query = select(
-        Point.task_id,
-        Point.iteration,
-        Point.mean_reward,
-        Point.mean_episode_length,
-        Point.numbers["nonfinite"],
-    ).where(of_run)
+    """Ordered by task and iteration; every n-th iteration, and each task's last, when there are too many.
+
+    A task that has the result of another, or waits for it, has its curve.
+    """
+    owner = func.coalesce(Task.source_id, Task.id)
+    count = (
+        session.scalar(
+            select(func.count())
+            .select_from(Task)
+            .join(Point, Point.task_id == owner)
+            .where(Task.run_id == run_id)
+        )
+        or 0
+    )
+    query = (
+        select(
+            Task.id,
+            Point.iteration,
+            Point.mean_reward,
+            Point.mean_episode_length,
+            Point.numbers["nonfinite"],
+        )
+        .select_from(Task)
+        .join(Point, Point.task_id == owner)
+        .where(Task.run_id == run_id)
+    )
     if count > most_points:
         stride = -(-count // most_points)
         last = (
-            select(Point.task_id, func.max(Point.iteration).label("iteration"))
-            .where(of_run)
-            .group_by(Point.task_id)
+            select(Task.id, func.max(Point.iteration).label("iteration"))
+            .join(Point, Point.task_id == owner)
+            .where(Task.run_id == run_id)
+            .group_by(Task.id)
             .subquery()
         )
-        query = query.join(last, last.c.task_id == Point.task_id).where(
+        query = query.join(last, last.c.id == Task.id).where(
             or_(Point.iteration % stride == 0, Point.iteration == last.c.iteration)
         )
-    return [_point(row) for row in session.execute(query.order_by(Point.task_id, Point.iteration))]
+    return [_point(row) for row in session.execute(query.order_by(Task.id, Point.iteration))]
 
 
 def _training(session: Session, run_id: int, tasks: Sequence[Any], most_points: int) -> TrainingMetrics:

@@ -6,10 +6,10 @@ from fastapi import APIRouter, Query
 
 from canard.wire import Artifact, ArtifactUrl, Page
 from canard_platform.api.callers import CallerDep, ServicesDep
-from canard_platform.api.cursors import MOST_ID, Cursor, Limit, after_id, read_id
+from canard_platform.api.cursors import MOST_ID, Cursor, Limit, after_two, read_two
 from canard_platform.api.views import artifact_view
 from canard_platform.artifacts.keys import filename
-from canard_platform.store.artifacts import find_artifact, page_of_artifacts
+from canard_platform.store.artifacts import BEGINNING, Shown, find_artifact, page_of_artifacts
 from canard_platform.store.runs import owned_run
 
 router = APIRouter(prefix="/v1/runs/{slug}/artifacts")
@@ -26,7 +26,7 @@ def list_artifacts(
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Page[Artifact]:
-    after = read_id(cursor) if cursor is not None else 0
+    after = read_two(cursor) if cursor is not None else BEGINNING
     with services.database.read() as session:
         run = owned_run(session, caller.user_id, slug)
         rows = page_of_artifacts(
@@ -34,8 +34,8 @@ def list_artifacts(
         )
         shown = rows[:limit]
         return Page[Artifact](
-            items=[artifact_view(row) for row in shown],
-            next_cursor=after_id(shown[-1].id) if len(rows) > limit else None,
+            items=[artifact_view(row.artifact, task_id=row.task_id) for row in shown],
+            next_cursor=_after(shown[-1]) if len(rows) > limit else None,
         )
 
 
@@ -53,3 +53,7 @@ def get_artifact_url(
     return ArtifactUrl(
         url=signed.url, size_bytes=found.size_bytes, sha256=found.sha256, expires_at=signed.expires_at
     )
+
+
+def _after(shown: Shown) -> str:
+    return after_two(shown.task_index, shown.artifact.id)

@@ -24,6 +24,10 @@ def after_id(number: int) -> str:
     return _encode([number])
 
 
+def after_two(first: int, second: int) -> str:
+    return _encode([first, second])
+
+
 def read_time_and_id(cursor: str) -> tuple[datetime, int]:
     try:
         said, number = _decode(cursor)
@@ -36,11 +40,20 @@ def read_time_and_id(cursor: str) -> tuple[datetime, int]:
 
 
 def read_id(cursor: str) -> int:
-    values = _decode(cursor)
-    if len(values) != 1 or not _is_id(values[0]):
-        raise _bad()
-    number: int = values[0]
+    [number] = _numbers(cursor, 1)
     return number
+
+
+def read_two(cursor: str) -> tuple[int, int]:
+    first, second = _numbers(cursor, 2)
+    return first, second
+
+
+def _numbers(cursor: str, count: int) -> list[int]:
+    values = _decode(cursor)
+    if len(values) != count or not all(_is_id(value) for value in values):
+        raise _bad()
+    return values
 
 
 def _encode(values: list[object]) -> str:

@@ -10,7 +10,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from sqlalchemy.orm import Session
 
 from canard.models import QueueStatus, Run, RunMetrics, Task
-from canard.wire import Page, RunCreate
+from canard.wire import Page, RunCreate, RunPreview, SubmittedRun
 from canard_platform.api.callers import CallerDep, ServicesDep
 from canard_platform.api.cursors import (
     MOST_ID,
@@ -24,7 +24,7 @@ from canard_platform.api.cursors import (
 from canard_platform.api.live import changes
 from canard_platform.api.logs import task_log
 from canard_platform.api.problems import UnavailableError
-from canard_platform.api.views import run_view, task_view
+from canard_platform.api.views import run_view, submitted_view, task_view
 from canard_platform.metrics import run_metrics
 from canard_platform.queue import requests
 from canard_platform.queue.counts import count_by_status
@@ -32,7 +32,8 @@ from canard_platform.services import Services
 from canard_platform.store import runs as queries
 from canard_platform.store.artifacts import runs_with_event_files
 from canard_platform.store.users import Caller
-from canard_platform.submit.submit import submit_run
+from canard_platform.submit.reuse import reuse_in
+from canard_platform.submit.submit import Arrival, preview_run, submit_run
 
 router = APIRouter(prefix="/v1")
 
@@ -40,21 +41,36 @@ TaskId = Annotated[int, Path(ge=1, le=MOST_ID)]
 IdempotencyHeader = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200)]
 
 
-@router.post("/runs", status_code=201, responses={200: {"model": Run, "description": "The same run again"}})
+@router.post(
+    "/runs", status_code=201, responses={200: {"model": SubmittedRun, "description": "A run that was there"}}
+)
 def create_run(
     body: RunCreate,
     caller: CallerDep,
     services: ServicesDep,
     response: Response,
     idempotency_key: IdempotencyHeader = None,
-) -> Run:
-    """Create a run with all its tasks, or nothing."""
+) -> SubmittedRun:
+    """Create a run with all its tasks, or nothing.
+
+    With `reuse`, tasks whose content was trained before are there as completed, and the very same run that
+    has not ended yet is answered instead of a new one.
+    """
     if services.stopping.is_set():
         raise UnavailableError("the platform is stopping", hint="start it again and repeat the request")
     submitted = submit_run(services, caller, body, idempotency_key)
-    if not submitted.is_new:
+    if submitted.arrival is not Arrival.NEW:
         response.status_code = 200
-    return read_run(submitted.slug, caller, services)
+    with services.database.read() as session:
+        row = queries.owned_run(session, caller.user_id, submitted.slug)
+        run = _view(session, row, caller, services)
+        return submitted_view(run, submitted_as=submitted.arrival, reuse=reuse_in(session, row))
+
+
+@router.post("/runs/preview")
+def preview(body: RunCreate, caller: CallerDep, services: ServicesDep) -> RunPreview:
+    """What the same submit would do now; nothing is created."""
+    return preview_run(services, caller, body)
 
 
 @router.get("/runs")
@@ -109,8 +125,9 @@ def list_tasks(
         run = queries.owned_run(session, caller.user_id, slug)
         rows = queries.page_of_tasks(session, run.id, limit=limit, after=after)
         shown = rows[:limit]
+        sources = queries.sources_of(session, shown)
         return Page[Task](
-            items=[task_view(row, mode=run.mode) for row in shown],
+            items=[task_view(row, sources.get(row.source_id), mode=run.mode) for row in shown],
             next_cursor=after_id(shown[-1].id) if len(rows) > limit else None,
         )
 
@@ -167,7 +184,7 @@ def get_task_log(
     with services.database.read() as session:
         run = queries.owned_run(session, caller.user_id, slug)
         task = queries.owned_task(session, run, task_id)
-        return task_log(services, session, task, attempt)
+        return task_log(services, session, queries.worker_task(session, task), attempt)
 
 
 def owned_slug(slug: str, caller: CallerDep, services: ServicesDep) -> str:
@@ -200,22 +217,23 @@ def get_queue(_: CallerDep, services: ServicesDep) -> QueueStatus:
 
 def read_run(slug: str, caller: Caller, services: Services) -> Run:
     with services.database.read() as session:
-        row = queries.owned_run(session, caller.user_id, slug)
-        return run_view(
-            row,
-            queries.tallies(session, [row.id])[row.id],
-            user_name=caller.name,
-            settings=services.settings,
-            has_event_files=bool(runs_with_event_files(session, [row.id])),
-            members=_members(session, row),
-        )
+        return _view(session, queries.owned_run(session, caller.user_id, slug), caller, services)
 
 
-def _members(session: Session, row: Any) -> list[dict[str, Any]] | None:
-    return queries.members_of(session, row.id) if row.explicit_tasks else None
+def _view(session: Session, row: Any, caller: Caller, services: Services) -> Run:
+    return run_view(
+        row,
+        queries.tallies(session, [row.id])[row.id],
+        user_name=caller.name,
+        settings=services.settings,
+        has_event_files=bool(runs_with_event_files(session, [row.id])),
+        members=queries.members_of(session, row.id) if row.explicit_tasks else None,
+    )
 
 
 def _read_task(slug: str, task_id: int, caller: Caller, services: Services) -> Task:
     with services.database.read() as session:
         run = queries.owned_run(session, caller.user_id, slug)
-        return task_view(queries.owned_task(session, run, task_id), mode=run.mode)
+        task = queries.owned_task(session, run, task_id)
+        sources = queries.sources_of(session, [task])
+        return task_view(task, sources.get(task.source_id), mode=run.mode)

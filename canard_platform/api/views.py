@@ -4,11 +4,12 @@ from typing import Any
 from urllib.parse import quote
 
 from canard.models import Run, RunConfig, Task, TaskMetrics, TrainingMetrics
-from canard.wire import Artifact
+from canard.wire import Artifact, Reuse, SubmittedRun
 from canard_platform.artifacts.keys import filename
+from canard_platform.queue.states import State
 from canard_platform.settings import Settings
 from canard_platform.store import tables
-from canard_platform.store.runs import Tally
+from canard_platform.store.runs import Tally, TaskSource
 
 
 def run_view(
@@ -34,6 +35,8 @@ def run_view(
             "completed_tasks": tally.completed,
             "failed_tasks": tally.failed,
             "cancelled_tasks": tally.cancelled,
+            "reused_count": tally.reused,
+            "following_count": tally.following,
             "created_at": row.created_at,
             "updated_at": row.updated_at,
             "tensorboard_url": f"{page}#tensorboard" if has_event_files else None,
@@ -43,7 +46,13 @@ def run_view(
     )
 
 
-def task_view(row: tables.Task, *, mode: str) -> Task:
+def submitted_view(run: Run, *, submitted_as: str, reuse: Reuse) -> SubmittedRun:
+    return SubmittedRun.model_construct(**dict(run), submitted_as=submitted_as, reuse=reuse)
+
+
+def task_view(row: tables.Task, source: TaskSource | None, *, mode: str) -> Task:
+    """A task that follows another shows how far that one is."""
+    shown = source.task if source is not None and row.status == State.QUEUED else row
     return Task(
         id=row.id,
         run_id=row.run_id,
@@ -55,12 +64,13 @@ def task_view(row: tables.Task, *, mode: str) -> Task:
         error_message=row.error_message,
         created_at=row.created_at,
         completed_at=row.completed_at,
-        progress_percent=100 * row.progress,
+        progress_percent=100 * shown.progress,
         index=row.index,
         attempt=row.attempt,
         code_commit=row.code_commit,
-        training=training_view(row) if mode == "training" else None,
+        training=training_view(shown) if mode == "training" else None,
         started_at=row.started_at,
+        reused_from=source.name if source is not None else None,
     )
 
 
@@ -76,12 +86,13 @@ def training_view(row: tables.Task) -> TrainingMetrics:
     )
 
 
-def artifact_view(row: tables.Artifact) -> Artifact:
+def artifact_view(row: tables.Artifact, *, task_id: int | None = None) -> Artifact:
+    """`task_id`: the task whose file it is shown as, when that is not the one that made it."""
     return Artifact(
         s3_key=row.key,
         artifact_type=row.artifact_type,
         filename=filename(row.path),
-        task_id=row.task_id,
+        task_id=row.task_id if task_id is None else task_id,
         attempt=row.attempt,
         size_bytes=row.size_bytes,
         sha256=row.sha256,

@@ -60,23 +60,24 @@ class Git:
         return done.out
 
     def try_to(self, *arguments: str, cwd: Path) -> Finished:
-        return run_command(
-            ["git", *QUIET, *arguments], stop=self.stop, timeout_s=TIMEOUT_S, cwd=cwd, env=self._env()
-        )
+        env = environment(local_paths=self.local_paths)
+        return run_command(["git", *QUIET, *arguments], stop=self.stop, timeout_s=TIMEOUT_S, cwd=cwd, env=env)
 
-    def _env(self) -> Mapping[str, str]:
-        inherited = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
-        return {
-            **inherited,
-            "LC_ALL": "C",
-            "GIT_TERMINAL_PROMPT": "0",
-            "GIT_ASKPASS": "",
-            "GIT_SSH_COMMAND": f"{os.environ.get('GIT_SSH_COMMAND', 'ssh')} -oBatchMode=yes",
-            "GIT_ALLOW_PROTOCOL": "https:ssh:file" if self.local_paths else "https:ssh",
-            "GIT_LFS_SKIP_SMUDGE": "1",
-            "GIT_HTTP_LOW_SPEED_LIMIT": "1000",
-            "GIT_HTTP_LOW_SPEED_TIME": "60",
-        }
+
+def environment(*, local_paths: bool) -> Mapping[str, str]:
+    """What git runs with: it asks nobody, and speaks no other protocols."""
+    inherited = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
+    return {
+        **inherited,
+        "LC_ALL": "C",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_ASKPASS": "",
+        "GIT_SSH_COMMAND": f"{os.environ.get('GIT_SSH_COMMAND', 'ssh')} -oBatchMode=yes",
+        "GIT_ALLOW_PROTOCOL": "https:ssh:file" if local_paths else "https:ssh",
+        "GIT_LFS_SKIP_SMUDGE": "1",
+        "GIT_HTTP_LOW_SPEED_LIMIT": "1000",
+        "GIT_HTTP_LOW_SPEED_TIME": "60",
+    }
 
 
 _NOT_INHERITED = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"})

@@ -96,8 +96,8 @@ class CheckpointFinder:
             raise DownloadError("a path works only when the platform runs on the same machine")
         if not path.is_file():
             raise DownloadError(f"{path} is no file on this machine")
-        content = content_of(path)
-        _check(checkpoint, size_bytes=content.size_bytes, sha256=content.sha256)
+        if checkpoint.sha256 is not None and content_of(path).sha256 != checkpoint.sha256:
+            raise DownloadError(f"{path} has changed since the submit, which noted its sha256; submit again")
         return path
 
     def _download(self, checkpoint: Checkpoint, url: str, target: Path) -> None:

@@ -1,6 +1,6 @@
 """The pages: runs, one run, sign-in. Plain HTML that needs no script and asks nobody else for anything."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from shlex import quote as shell_quote
 from typing import Annotated, Any
@@ -18,8 +18,10 @@ from canard_platform.api.cursors import (
     Cursor,
     after_id,
     after_time_and_id,
+    after_two,
     read_id,
     read_time_and_id,
+    read_two,
 )
 from canard_platform.api.views import artifact_view, run_view, task_view
 from canard_platform.artifacts.filesystem import FilesystemStore
@@ -28,7 +30,14 @@ from canard_platform.dashboard.sessions import Sessions, refuse_other_sites
 from canard_platform.dashboard.words import FILTERS
 from canard_platform.services import Services
 from canard_platform.store import runs as queries
-from canard_platform.store.artifacts import artifact_by_id, page_of_artifacts
+from canard_platform.store.artifacts import (
+    BEGINNING,
+    Shown,
+    artifact_by_id,
+    page_of_artifacts,
+    runs_with_event_files,
+    runs_with_files_of,
+)
 from canard_platform.store.login_links import use_link
 from canard_platform.store.users import Caller, caller_of_key, find_caller
 
@@ -128,7 +137,7 @@ def _add_runs(router: APIRouter, pages: Pages, sessions: Sessions) -> None:
         caller = sessions.caller(request)
         after = (
             read_id(tasks_after) if tasks_after else 0,
-            read_id(artifacts_after) if artifacts_after else 0,
+            read_two(artifacts_after) if artifacts_after else BEGINNING,
         )
         return pages.render("run.html", **_run(services, caller, slug, after))
 
@@ -174,31 +183,42 @@ def _runs(services: Services, caller: Caller, cursor: str | None) -> dict[str, A
     }
 
 
-def _run(services: Services, caller: Caller, slug: str, after: tuple[int, int]) -> dict[str, Any]:
+def _run(services: Services, caller: Caller, slug: str, after: tuple[int, tuple[int, int]]) -> dict[str, Any]:
     with services.database.read() as session:
         row = queries.owned_run(session, caller.user_id, slug)
         tally = queries.tallies(session, [row.id])[row.id]
         tasks = queries.page_of_tasks(session, row.id, limit=ROWS, after=after[0])
+        sources = queries.sources_of(session, tasks)
         files = page_of_artifacts(session, row.id, limit=ROWS, after=after[1])
-        event_files = page_of_artifacts(session, row.id, limit=1, after=0, artifact_type="tensorboard")
+        event_files = runs_with_event_files(session, [row.id])
         return {
             "user": caller.name,
             "run": run_view(row, tally, user_name=caller.name, settings=services.settings),
-            "tasks": [task_view(task, mode=row.mode) for task in tasks[:ROWS]],
+            "tasks": [task_view(task, sources.get(task.source_id), mode=row.mode) for task in tasks[:ROWS]],
             "swept": list(dict.fromkeys(name for task in tasks[:ROWS] for name in task.params)),
-            "files": [(file.id, file.path, artifact_view(file)) for file in files[:ROWS]],
+            "files": [
+                (file.artifact.id, file.artifact.path, artifact_view(file.artifact, task_id=file.task_id))
+                for file in files[:ROWS]
+            ],
             "tasks_after": after_id(tasks[ROWS - 1].id) if len(tasks) > ROWS else None,
-            "artifacts_after": after_id(files[ROWS - 1].id) if len(files) > ROWS else None,
-            "tensorboard": _tensorboard(services, slug) if event_files else None,
+            "artifacts_after": _after(files[ROWS - 1]) if len(files) > ROWS else None,
+            "tensorboard": _tensorboard(services, runs_with_files_of(session, row)) if event_files else None,
             "refresh_s": None if row.status in TERMINAL_STATUSES else REFRESH_S,
         }
 
 
-def _tensorboard(services: Services, slug: str) -> str:
-    """The command that shows the event files."""
-    if isinstance(services.artifacts, FilesystemStore):
-        return f"tensorboard --logdir {shell_quote(str(services.artifacts.path(f'runs/{slug}')))}"
-    return "tensorboard --logdir <folder with the downloaded event files>"
+def _after(shown: Shown) -> str:
+    return after_two(shown.task_index, shown.artifact.id)
+
+
+def _tensorboard(services: Services, slugs: Sequence[str]) -> str:
+    """The command that shows the event files, which lie under the runs that made them."""
+    if not isinstance(services.artifacts, FilesystemStore):
+        return "tensorboard --logdir <folder with the downloaded event files>"
+    folders = {slug: str(services.artifacts.path(f"runs/{slug}")) for slug in slugs}
+    if len(folders) == 1:
+        return f"tensorboard --logdir {shell_quote(*folders.values())}"
+    return f"tensorboard --logdir_spec {shell_quote(','.join(f'{slug}:{p}' for slug, p in folders.items()))}"
 
 
 def _page_route(pages: Pages) -> type[APIRoute]:

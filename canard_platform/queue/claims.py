@@ -42,6 +42,7 @@ def claim(
         select(Task.id, Task.run_id, Task.attempt, Task.gpu_count, Task.started_at)
         .where(
             Task.status == State.QUEUED,
+            Task.source_id.is_(None),
             Task.queue == queue,
             Task.gpu_count <= largest_gpu_count,
             Task.available_at <= now,

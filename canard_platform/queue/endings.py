@@ -8,8 +8,9 @@ from sqlalchemy import ColumnElement, select, update
 from sqlalchemy.orm import Session
 
 from canard.errors import LeaseLostError
+from canard_platform.queue.followers import Source, hand_over
 from canard_platform.queue.moves import changed, move, refresh_run
-from canard_platform.queue.states import RULES, Move, Outcome, State
+from canard_platform.queue.states import RULES, TERMINAL, Move, Outcome, State
 from canard_platform.settings import Settings
 from canard_platform.store.tables import Attempt, Task
 
@@ -55,6 +56,8 @@ def end_attempt(
     ):
         raise lease_lost(attempt_id)
     refresh_run(session, task.run_id, now)
+    if RULES[kind].target in TERMINAL:
+        hand_over(session, Source.id == task.id, now=now)
     return RULES[kind].target
 
 

@@ -6,6 +6,7 @@ from sqlalchemy import ColumnElement, select, update
 from sqlalchemy.orm import Session
 
 from canard.errors import ConflictError
+from canard_platform.queue.followers import Source, hand_over
 from canard_platform.queue.moves import changed, move, refresh_run
 from canard_platform.queue.states import Move, State
 from canard_platform.store.tables import Task
@@ -14,12 +15,14 @@ from canard_platform.store.tables import Task
 def cancel(session: Session, *, run_id: int, task_id: int | None = None, now: datetime) -> None:
     """Queued tasks end at once; running ones are asked to stop and end when they have.
 
+    Whoever followed one of them is trained instead.
+
     Raises:
         ConflictError: everything had ended already, in another way.
     """
     scope = _scope(run_id, task_id)
     # A task that was asked already and went back to the queue cannot be: its attempt's end cancelled it.
-    ended = move(session, Move.CANCEL, Task.status == State.QUEUED, *scope, now=now)
+    ended = move(session, Move.CANCEL, Task.status == State.QUEUED, *scope, now=now, source_id=None)
     asked = changed(
         session,
         update(Task)
@@ -27,6 +30,8 @@ def cancel(session: Session, *, run_id: int, task_id: int | None = None, now: da
         .values(cancel_requested_at=now),
     )
     refresh_run(session, run_id, now)
+    of_those = Source.run_id == run_id if task_id is None else Source.id == task_id
+    hand_over(session, of_those, now=now)
     if ended or asked:
         return
     states = set(session.scalars(select(Task.status).where(*scope).distinct()))

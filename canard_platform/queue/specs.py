@@ -41,7 +41,7 @@ def _start_from(services: Services, session: Session, task: Task) -> Checkpoint 
         return None
     if "path" in task.start_from:
         path = task.start_from["path"]
-        return Checkpoint(local_path=path, filename=Path(path).name)
+        return Checkpoint(local_path=path, filename=Path(path).name, sha256=task.start_from.get("sha256"))
     found = session.scalars(select(Artifact).where(Artifact.key == task.start_from["key"])).one()
     return _from_artifact(services, found)
 

@@ -6,6 +6,9 @@
       |              `-> cancelled
       `----requeue-------'
 
+A queued task that follows another (see `canard_platform.queue.followers`) is not claimed; `take over` leads
+it from queued to completed when the other has completed.
+
 Completed, failed and cancelled are final for everything but a person's `retry` of what failed or was
 cancelled; a completed task is final for ever.
 """
@@ -30,6 +33,7 @@ class Move(StrEnum):
     REQUEUE = "requeue"
     CANCEL = "cancel"
     RETRY = "retry"
+    TAKE_OVER = "take over"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +50,7 @@ RULES: Mapping[Move, Rule] = {
     Move.FAIL: Rule(sources=frozenset({State.RUNNING}), target=State.FAILED),
     Move.REQUEUE: Rule(sources=frozenset({State.RUNNING}), target=State.QUEUED),
     Move.CANCEL: Rule(sources=frozenset({State.QUEUED, State.RUNNING}), target=State.CANCELLED),
+    Move.TAKE_OVER: Rule(sources=frozenset({State.QUEUED}), target=State.COMPLETED),
     Move.RETRY: Rule(sources=frozenset({State.FAILED, State.CANCELLED}), target=State.QUEUED),
 }
 

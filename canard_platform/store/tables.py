@@ -20,6 +20,9 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from canard_platform.store.columns import BigId, Json, UtcDateTime
 
 DEFAULT_QUEUE = "default"
+CLAIMABLE = text("status = 'queued' AND source_id IS NULL")
+FOLLOWER = text("status = 'queued' AND source_id IS NOT NULL")
+ORIGINAL = text("source_id IS NULL")
 
 
 class Base(DeclarativeBase):
@@ -95,8 +98,15 @@ class Run(Base):
     """Derived from the tasks, kept here so that lists can filter by it."""
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
+    fingerprint: Mapped[str | None]
+    """Of name and members; None when the content of some was not known at the submit."""
+    reuse_note: Mapped[str | None] = mapped_column(Text)
+    """Why some members were not looked for among earlier tasks."""
 
-    __table_args__ = (Index("ix_runs_user_id_created_at_id", "user_id", desc("created_at"), desc("id")),)
+    __table_args__ = (
+        Index("ix_runs_user_id_created_at_id", "user_id", desc("created_at"), desc("id")),
+        Index("ix_runs_user_id_fingerprint", "user_id", "fingerprint"),
+    )
 
 
 class Task(Base):
@@ -104,6 +114,8 @@ class Task(Base):
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     run_id: Mapped[int] = mapped_column(BigId, ForeignKey("runs.id"))
+    user_id: Mapped[int | None] = mapped_column(BigId, ForeignKey("users.id"))
+    """The run's, repeated here for the index; never None, but a column that was added later may be."""
     index: Mapped[int]
     params: Mapped[dict[str, Any]]
     config: Mapped[dict[str, Any]]
@@ -112,7 +124,13 @@ class Task(Base):
     code_ref: Mapped[str | None] = mapped_column(Text)
     code_commit: Mapped[str | None]
     start_from: Mapped[dict[str, Any] | None]
-    """What checkpoint_url named: {"key": ...} of an artifact, or {"path": ...} on this machine."""
+    """What checkpoint_url named: {"key": ...} of an artifact, or {"path": ...} on this machine; and its
+    {"sha256": ...}."""
+    identity: Mapped[str | None]
+    """See `canard.identity`; None while the commit is not known."""
+    source_id: Mapped[int | None] = mapped_column(BigId, ForeignKey("tasks.id"))
+    """The task with the same identity whose result this one has or, while it is queued, waits for. A source
+    has none itself."""
 
     queue: Mapped[str] = mapped_column(default=DEFAULT_QUEUE)
     gpu_count: Mapped[int]
@@ -153,8 +171,16 @@ class Task(Base):
             "gpu_count",
             desc("priority"),
             "id",
-            sqlite_where=text("status = 'queued'"),
-            postgresql_where=text("status = 'queued'"),
+            sqlite_where=CLAIMABLE,
+            postgresql_where=CLAIMABLE,
+        ),
+        Index("ix_tasks_followers", "source_id", sqlite_where=FOLLOWER, postgresql_where=FOLLOWER),
+        Index(
+            "ix_tasks_user_id_identity",
+            "user_id",
+            "identity",
+            sqlite_where=ORIGINAL,
+            postgresql_where=ORIGINAL,
         ),
     )
 

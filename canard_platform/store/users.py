@@ -84,3 +84,8 @@ def caller_of_key(session: Session, key_id: int, now: datetime) -> Caller | None
     if row is None:
         return None
     return Caller(user_id=row.id, key_id=key_id, name=row.name, scopes=frozenset(row.scopes))
+
+
+def lock_user(session: Session, user_id: int) -> None:
+    """Whoever else locks the same user waits until this transaction has ended."""
+    session.execute(select(User.id).where(User.id == user_id).with_for_update())

@@ -1,7 +1,8 @@
 """Where user code may come from, checked before a run exists.
 
-A remote repository is only looked at by its URL here; whether it answers shows at the first checkout. A
-repository on this machine is opened, and its ref pinned to a commit.
+A remote repository is only looked at by its URL here; whether it answers shows at the first checkout, or
+before when results are to be reused (see `canard_platform.submit.remotes`). A repository on this machine is
+opened, and its ref pinned to a commit.
 """
 
 import re

@@ -5,6 +5,7 @@ import secrets
 import string
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import insert, select
@@ -13,25 +14,44 @@ from sqlalchemy.orm import Session
 
 from canard.errors import ConflictError
 from canard.models import TrainingConfig
-from canard.wire import RunCreate
+from canard.wire import RunCreate, RunPreview
 from canard_platform.plain_json import refuse_unstorable
-from canard_platform.queue.states import State
+from canard_platform.queue.states import State, run_state
 from canard_platform.services import Services
 from canard_platform.store.tables import IdempotencyKey, Run, Task
-from canard_platform.store.users import Caller
+from canard_platform.store.users import Caller, lock_user
 from canard_platform.submit.plan import RunPlan, TaskPlan, plan_run
+from canard_platform.submit.reuse import (
+    NO_RESULT,
+    Sources,
+    active_twin,
+    columns_with,
+    find_sources,
+    reuse_of,
+)
 
 SLUG_ALPHABET = string.ascii_lowercase + string.digits
 
 
+class Arrival(StrEnum):
+    """What became of a submit; the values are the API's."""
+
+    NEW = "new"
+    REPEATED = "repeated"
+    ACTIVE = "active"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Submitted:
+    run_id: int
     slug: str
-    is_new: bool
+    arrival: Arrival
 
 
 def submit_run(services: Services, caller: Caller, body: RunCreate, idempotency_key: str | None) -> Submitted:
     """The run, on disk with all its tasks when this returns.
+
+    With `reuse`, the very same run that has not ended yet is not made a second time.
 
     Raises:
         InvalidRequestError: naming the field.
@@ -42,18 +62,19 @@ def submit_run(services: Services, caller: Caller, body: RunCreate, idempotency_
     earlier = _earlier(services, caller, idempotency_key, body_hash)
     if earlier is not None:
         return earlier
-    plan = plan_run(services, body.config, user_id=caller.user_id)
+    plan = plan_run(services, body.name, body.config, user_id=caller.user_id)
+    now = services.clock.now()
     try:
         with services.database.write() as session:
-            run = _store(session, caller, body.name, plan, services.clock.now())
+            submitted = _found_or_stored(session, caller, plan, now)
             if idempotency_key is not None:
                 session.add(
                     IdempotencyKey(
                         user_id=caller.user_id,
                         key=idempotency_key,
                         body_hash=body_hash,
-                        run_id=run.id,
-                        created_at=run.created_at,
+                        run_id=submitted.run_id,
+                        created_at=now,
                     )
                 )
                 session.flush()
@@ -64,7 +85,27 @@ def submit_run(services: Services, caller: Caller, body: RunCreate, idempotency_
             raise
         return earlier
     services.work.set()
-    return Submitted(slug=run.slug, is_new=True)
+    return submitted
+
+
+def preview_run(services: Services, caller: Caller, body: RunCreate) -> RunPreview:
+    """What `submit_run` would do now, and refuse for the same reasons.
+
+    Raises:
+        InvalidRequestError: naming the field.
+    """
+    _refuse_unstorable(body)
+    plan = plan_run(services, body.name, body.config, user_id=caller.user_id)
+    if not plan.config.reuse:
+        return RunPreview(num_tasks=len(plan.tasks))
+    with services.database.read() as session:
+        sources = find_sources(session, plan, user_id=caller.user_id, lock=False)
+        twin = active_twin(session, plan, user_id=caller.user_id)
+    return RunPreview(
+        num_tasks=len(plan.tasks),
+        reuse=reuse_of(plan, sources),
+        active_run=None if twin is None else twin.slug,
+    )
 
 
 def _refuse_unstorable(body: RunCreate) -> None:
@@ -81,7 +122,7 @@ def _earlier(services: Services, caller: Caller, key: str | None, body_hash: str
         return None
     with services.database.read() as session:
         row = session.execute(
-            select(IdempotencyKey.body_hash, Run.slug)
+            select(IdempotencyKey.body_hash, Run.id, Run.slug)
             .join(Run, Run.id == IdempotencyKey.run_id)
             .where(IdempotencyKey.user_id == caller.user_id, IdempotencyKey.key == key)
         ).one_or_none()
@@ -92,41 +133,63 @@ def _earlier(services: Services, caller: Caller, key: str | None, body_hash: str
             f"this Idempotency-Key was used for run {row.slug}, with another body",
             hint="use a new key for a new run",
         )
-    return Submitted(slug=row.slug, is_new=False)
+    return Submitted(run_id=row.id, slug=row.slug, arrival=Arrival.REPEATED)
 
 
-def _store(session: Session, caller: Caller, name: str, plan: RunPlan, now: datetime) -> Run:
+def _found_or_stored(session: Session, caller: Caller, plan: RunPlan, now: datetime) -> Submitted:
+    sources: Sources = {}
+    if plan.config.reuse:
+        lock_user(session, caller.user_id)  # of two such submits at once, the second sees the first
+        twin = active_twin(session, plan, user_id=caller.user_id)
+        if twin is not None:
+            return Submitted(run_id=twin.id, slug=twin.slug, arrival=Arrival.ACTIVE)
+        sources = find_sources(session, plan, user_id=caller.user_id, lock=True)
+    run = _store(session, caller, plan, sources, now)
+    return Submitted(run_id=run.id, slug=run.slug, arrival=Arrival.NEW)
+
+
+def _store(session: Session, caller: Caller, plan: RunPlan, sources: Sources, now: datetime) -> Run:
     config = plan.config.model_dump(mode="json", exclude_unset=True)
     explicit = config.pop("tasks", None) is not None
+    done = sum(source.status == State.COMPLETED for source in sources.values())
+    states = {State.COMPLETED: done, State.QUEUED: len(plan.tasks) - done}
     run = Run(
         slug=_free_slug(session),
         user_id=caller.user_id,
-        name=name,
+        name=plan.name,
         mode=plan.config.mode,
         config=config,
         explicit_tasks=explicit,
         num_tasks=len(plan.tasks),
-        status=State.QUEUED,
+        status=run_state(states),
         created_at=now,
         updated_at=now,
+        fingerprint=plan.fingerprint,
+        reuse_note=plan.note,
     )
     session.add(run)
     session.flush()
-    session.execute(insert(Task), [_task_row(run.id, task, now) for task in plan.tasks])
+    rows = [_task_row(run, task, now) for task in plan.tasks]
+    if sources:  # all rows of an INSERT have the same columns
+        own = [columns_with(sources[row["index"]], now) if row["index"] in sources else {} for row in rows]
+        rows = [{**NO_RESULT, **row, **columns} for row, columns in zip(rows, own, strict=True)]
+    session.execute(insert(Task), rows)
     return run
 
 
-def _task_row(run_id: int, task: TaskPlan, now: datetime) -> dict[str, Any]:
+def _task_row(run: Run, task: TaskPlan, now: datetime) -> dict[str, Any]:
     config = task.member.config
     return {
-        "run_id": run_id,
+        "run_id": run.id,
+        "user_id": run.user_id,
         "index": task.member.index,
         "params": task.member.params,
-        "config": config.model_dump(mode="json"),
+        "config": task.fields,
         "code_url": config.code_url,
         "code_ref": config.code_ref,
         "code_commit": task.code_commit,
         "start_from": task.start_from,
+        "identity": task.identity,
         "gpu_count": task.gpu_count,
         "status": State.QUEUED,
         "available_at": now,

@@ -79,8 +79,8 @@ def test_the_claim_uses_its_index(database: Database):
     with database.engine.connect() as connection:
         plan = connection.execute(
             text(
-                "EXPLAIN QUERY PLAN SELECT id FROM tasks WHERE status = 'queued' AND queue = 'default'"
-                " AND gpu_count <= 8 ORDER BY priority DESC, id LIMIT 1"
+                "EXPLAIN QUERY PLAN SELECT id FROM tasks WHERE status = 'queued' AND source_id IS NULL"
+                " AND queue = 'default' AND gpu_count <= 8 ORDER BY priority DESC, id LIMIT 1"
             )
         ).all()
 
