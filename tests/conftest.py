@@ -16,6 +16,12 @@ START_S = 60
 STOP_S = 30
 
 
+def pytest_configure() -> None:
+    """A suite that is started in the background ignores Ctrl-C, and so would all that it starts."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ServedPlatform:
     """A running service; its state and its key are under `home`."""
