@@ -1,6 +1,7 @@
-"""Whatever happens in whatever order: one result at most, no stale writes, ends that stay."""
+"""Whatever happens in whatever order: one result at most, no stale writes, final ends, no lost follower."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -67,23 +68,10 @@ class Queue(RuleBasedStateMachine):
         self.writes: dict[int, int] = {}
         """Newest attempt of which a write was taken, by task."""
         with self.database.write() as session:
-            now = self.clock.now()
-            user_id = ensure_user(session, "local", now)
-            run = Run(
-                slug="run_00000000", user_id=user_id, name="x", mode="training", config={},
-                explicit_tasks=False, num_tasks=3, status="queued", created_at=now, updated_at=now,
-            )  # fmt: skip
-            session.add(run)
-            session.flush()
-            rows = [
-                {
-                    "run_id": run.id, "index": index, "params": {}, "config": {}, "gpu_count": 1,
-                    "status": "queued", "available_at": now, "created_at": now,
-                }
-                for index in range(3)
-            ]  # fmt: skip
-            session.execute(insert(Task), rows)
-            self.run_id = run.id
+            user_id = ensure_user(session, "local", self.clock.now())
+            self._add_run(session, user_id, [1, 2, 3])
+            self._add_run(session, user_id, [4, 5], follows=1)
+            self._add_run(session, user_id, [6, 7], follows=2)
 
     @rule(target=attempts)
     def claim(self) -> Any:
@@ -94,6 +82,8 @@ class Queue(RuleBasedStateMachine):
         if claimed is None:
             return multiple()
         assert claimed.number > self.writes.get(claimed.task_id, 0)
+        with self.database.read() as session:
+            assert session.get_one(Task, claimed.task_id).source_id is None, "a follower was claimed"
         return Held(claimed.attempt_id, claimed.task_id, claimed.number)
 
     @rule(held=attempts)
@@ -147,11 +137,11 @@ class Queue(RuleBasedStateMachine):
             )
             assert session.scalar(late) == 0
 
-    @rule(task=st.integers(1, 3))
+    @rule(task=st.integers(1, 7))
     def cancel(self, task: int) -> None:
         self._ask(requests.cancel, task)
 
-    @rule(task=st.integers(1, 3))
+    @rule(task=st.integers(1, 7))
     def retry(self, task: int) -> None:
         self._ask(requests.retry, task)
 
@@ -166,8 +156,28 @@ class Queue(RuleBasedStateMachine):
                 ).all()
             )
             assert all(count == 1 for count in committed.values())
-            completed = set(session.scalars(select(Task.id).where(Task.status == State.COMPLETED)))
+            completed = set(
+                session.scalars(
+                    select(Task.id).where(Task.status == State.COMPLETED, Task.source_id.is_(None))
+                )
+            )
             assert completed == set(committed) == set(self.results)
+
+    @invariant()
+    def followers_have_the_result_of_their_source_or_wait_for_one_that_goes_on(self) -> None:
+        with self.database.read() as session:
+            tasks = {task.id: task for task in session.scalars(select(Task))}
+        for task in tasks.values():
+            if task.source_id is None:
+                continue
+            source = tasks[task.source_id]
+            assert source.source_id is None, "a chain"
+            if task.status == State.QUEUED:
+                assert source.status in {State.QUEUED, State.RUNNING}
+            else:
+                assert (task.status, source.status) == (State.COMPLETED, State.COMPLETED)
+                assert task.s3_key == source.s3_key
+                assert task.attempt == 0
 
     @invariant()
     def running_tasks_have_one_live_attempt(self) -> None:
@@ -192,16 +202,17 @@ class Queue(RuleBasedStateMachine):
     def budgets_hold_and_the_run_follows(self) -> None:
         with self.database.read() as session:
             tasks = session.scalars(select(Task)).all()
-            run = session.scalars(select(Run)).one()
+            runs = session.scalars(select(Run)).all()
         for task in tasks:
             assert task.errors <= SETTINGS.max_attempts
             assert task.preemptions <= SETTINGS.max_preemptions + 1
             assert (task.completed_at is not None) == (task.status in {"completed", "failed", "cancelled"})
-        states = {task.status for task in tasks}
-        if states <= {"completed", "failed", "cancelled"}:
-            assert run.status in states
-        else:
-            assert run.status in {"queued", "running"}
+        for run in runs:
+            states = {task.status for task in tasks if task.run_id == run.id}
+            if states <= {"completed", "failed", "cancelled"}:
+                assert run.status in states
+            else:
+                assert run.status in {"queued", "running"}
 
     @invariant()
     def points_come_from_attempts_that_owned_the_task(self) -> None:
@@ -209,6 +220,25 @@ class Queue(RuleBasedStateMachine):
             points = session.execute(select(Point.task_id, Point.attempt)).all()
         for task_id, attempt in points:
             assert attempt <= self.writes.get(task_id, 0)
+
+    def _add_run(
+        self, session: Any, user_id: int, task_ids: Sequence[int], *, follows: int | None = None
+    ) -> None:
+        now = self.clock.now()
+        run = Run(
+            slug=f"run_{task_ids[0]:08}", user_id=user_id, name="x", mode="training", config={},
+            explicit_tasks=False, num_tasks=len(task_ids), status="queued", created_at=now, updated_at=now,
+        )  # fmt: skip
+        session.add(run)
+        session.flush()
+        rows = [
+            {
+                "id": task_id, "run_id": run.id, "index": index, "params": {}, "config": {}, "gpu_count": 1,
+                "status": "queued", "available_at": now, "created_at": now, "source_id": follows,
+            }
+            for index, task_id in enumerate(task_ids)
+        ]  # fmt: skip
+        session.execute(insert(Task), rows)
 
     def _as_worker(self, held: Held) -> Any:
         """A write as that worker: taken exactly when it owns the task, refused with LeaseLostError if not."""
@@ -221,7 +251,7 @@ class Queue(RuleBasedStateMachine):
             return (attempt.status, task.status, task.attempt) == ("running", "running", held.number)
 
     def _store_checkpoint(self, session: Any, held: Held) -> None:
-        key = f"runs/run_00000000/tasks/{held.task_id}/attempt-{held.number}/m.pt"
+        key = f"runs/run_x/tasks/{held.task_id}/attempt-{held.number}/m.pt"
         attempt, task = fenced(session, held.attempt_id)
         session.add(
             Artifact(
@@ -235,7 +265,8 @@ class Queue(RuleBasedStateMachine):
     def _ask(self, what: Any, task: int) -> None:
         with self.database.write() as session:
             try:
-                what(session, run_id=self.run_id, task_id=task, now=self.clock.now())
+                run_id = session.scalars(select(Task.run_id).where(Task.id == task)).one()
+                what(session, run_id=run_id, task_id=task, now=self.clock.now())
             except ConflictError:
                 status = session.scalar(select(Task.status).where(Task.id == task))
                 allowed = RULES[Move.CANCEL if what is requests.cancel else Move.RETRY].sources
