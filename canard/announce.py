@@ -5,20 +5,50 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from canard.api_url import is_loopback
-from canard.models import PhysicsConfig, Run, TrainingConfig
+from canard.models import PhysicsConfig, TrainingConfig
+from canard.wire import Reuse, SubmittedRun
 
 
-def announce(run: Run, configs: Sequence[TrainingConfig | PhysicsConfig], *, api_url: str) -> None:
-    """Print the estimated cost and the dashboard URL of a run that was just submitted."""
-    trainings = [config for config in configs if isinstance(config, TrainingConfig)]
-    lines = [f"Submitted {run.slug} ({run.name}): {counted(run.num_tasks, 'task')}"]
+def announce(run: SubmittedRun, configs: Sequence[TrainingConfig | PhysicsConfig], *, api_url: str) -> None:
+    """Print what became of a submit, the estimated cost of what is trained, and the dashboard URL."""
+    lines = [_what_became_of_it(run)]
+    reused = run.reuse.by_index
+    trainings = [
+        config
+        for index, config in enumerate(configs)
+        if index not in reused and isinstance(config, TrainingConfig)
+    ]
     if trainings:
         lines.append(f"Estimated cost: {cost_line(trainings, on_this_machine=is_loopback(api_url))}")
+    if run.reuse.note is not None:
+        lines.append(f"Note: {run.reuse.note}")
     lines.append(f"Dashboard: {run.dashboard_url}")
     console = Console()
     for line in lines:
         # As it is: names may hold brackets, and a URL must not be broken over two lines.
         console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _what_became_of_it(run: SubmittedRun) -> str:
+    tasks = counted(run.num_tasks, "task")
+    if run.submitted_as == "active":
+        return f"Came back to {run.slug} ({run.name}), which is the same and goes on: {tasks}"
+    if run.submitted_as == "repeated":
+        return f"Came back to {run.slug} ({run.name}), which this submit made before: {tasks}"
+    parts = reuse_parts(run.reuse, run.num_tasks)
+    return f"Submitted {run.slug} ({run.name}): {tasks}" + (f" ({', '.join(parts)})" if parts else "")
+
+
+def reuse_parts(reuse: Reuse, num_tasks: int) -> list[str]:
+    """`4 trained before`, `1 being trained in run_xxxxxxxx`, `2 to train`; nothing when all are to train."""
+    if not reuse.members:
+        return []
+    parts = [f"{len(reuse.done):,} trained before"] if reuse.done else []
+    if reuse.following:
+        runs = dict.fromkeys(member.source.partition("/")[0] for member in reuse.following)
+        where = next(iter(runs)) if len(runs) == 1 else f"{len(runs)} other runs"
+        parts.append(f"{len(reuse.following):,} being trained in {where}")
+    return [*parts, f"{num_tasks - len(reuse.members):,} to train"]
 
 
 def cost_line(configs: Sequence[TrainingConfig], *, on_this_machine: bool) -> str:

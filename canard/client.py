@@ -6,7 +6,7 @@ import sys
 import uuid
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, get_args
+from typing import Any, Self, TypeVar, get_args
 
 import httpx
 from pydantic import ValidationError
@@ -34,10 +34,12 @@ from canard.models import (
 from canard.paths import absolute_if_it_is_a_path
 from canard.retries import Patience
 from canard.run_handle import RunHandle
-from canard.wire import Artifact, ArtifactType, ArtifactUrl, Page, RunCreate, RunPreview
+from canard.wire import Artifact, ArtifactType, ArtifactUrl, Page, RunCreate, RunPreview, SubmittedRun
 
 SLUG = re.compile(r"[A-Za-z0-9_-]+")
 AFTER_INTERRUPT_S = 5.0
+
+RunT = TypeVar("RunT", bound=Run)
 ARGUMENT_NAMES = {"video_enabled": "enable_video"}
 """Model field -> what the submit methods call it."""
 
@@ -334,9 +336,9 @@ class Client:
             handle.wait_for_completion()
         return handle
 
-    def _post_run(self, body: RunCreate, idempotency_key: str) -> Run:
+    def _post_run(self, body: RunCreate, idempotency_key: str) -> SubmittedRun:
         try:
-            run = self._http.post("/v1/runs", Run, body=body, idempotency_key=idempotency_key)
+            run = self._http.post("/v1/runs", SubmittedRun, body=body, idempotency_key=idempotency_key)
         except KeyboardInterrupt:
             self._tell_what_became_of_it(body, idempotency_key)
             raise
@@ -371,7 +373,7 @@ class Client:
             )
         return key
 
-    def _at_home(self, run: Run) -> Run:
+    def _at_home(self, run: RunT) -> RunT:
         """The run, knowing where its dashboard is."""
         said = (run.model_extra or {}).get("dashboard_url")
         if self._dashboard_url is not None or not isinstance(said, str):

@@ -115,7 +115,7 @@ def _submit_one(config: DictConfig, said: Sequence[str]) -> None:
     # The models are loaded here: showing a configuration or its help does not need them.
     from canard.errors import RunFailedError
     from canard_hydra.composed import make_plain
-    from canard_hydra.experiment import make_experiment
+    from canard_hydra.experiment import SUBMISSION, make_experiment
     from canard_hydra.multirun import said_overrides, task_overrides
     from canard_hydra.perform import perform
 
@@ -136,7 +136,8 @@ def _submit_one(config: DictConfig, said: Sequence[str]) -> None:
     for key, one in (("repeats", 1), ("zip", [])):
         if composed.control.get(key, one) != one:
             raise UsageError(f"{key}: is for several members, and there is no -m; nothing was submitted")
-    [outcome] = perform(make_experiment([composed]))
+    record = Path(whole.hydra.runtime.output_dir) / SUBMISSION
+    [outcome] = perform(make_experiment([composed], record=record))
     if outcome.error is not None:
         raise RunFailedError(outcome.error)
 

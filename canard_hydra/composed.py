@@ -82,6 +82,8 @@ def _made(
     said: Sequence[str],
 ) -> Composed:
     values = {key: _resolved(config, key) for key in needed}
+    if values.get("mode") == "plan" and "platform" in config:
+        values["platform"] = _platform_if_it_is_known(config)
     for key in text_keys(config):
         _put(values, key, exact_text(config, key, said))
     fields = training_fields(values)
@@ -96,6 +98,14 @@ def _made(
         said=tuple(said),
         config_name=hydra.job.config_name or CONFIG_NAME,
     )
+
+
+def _platform_if_it_is_known(config: DictConfig) -> Any:
+    """A plan looks there for what was trained before, but does without."""
+    try:
+        return _resolved(config, "platform")
+    except ExperimentError:
+        return {"kind": "remote"}
 
 
 def needed_keys(config: DictConfig) -> list[str]:

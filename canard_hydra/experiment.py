@@ -5,17 +5,19 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, PlainValidator, ValidationError
+from pydantic import Field, PlainValidator, StrictBool, ValidationError
 from pydantic_core import PydanticCustomError
 
 from canard.members import REWARD_PREFIX, members
-from canard.models import Int, RequestModel, RunConfig, TrainingConfig
+from canard.models import Float, Int, RequestModel, RunConfig, TrainingConfig
 from canard_hydra.composed import Composed
 from canard_hydra.errors import ExperimentError
 from canard_hydra.fields import field_of_key, key_of_field
 
+SUBMISSION = "submission.json"
 SHOWN_NAMES = 4
 NAME_CHARS = 300
 SHOWN_FAULTS = 3
@@ -53,6 +55,8 @@ class Control(RequestModel):
     mode: Literal["submit", "plan", "dry_run"] = "submit"
     wait: bool | None = None
     tags: dict[str, str] = Field(default_factory=dict)
+    reuse: StrictBool = True
+    max_cost: Float | None = Field(default=None, ge=0)
     dry_run_iterations: Int = Field(default=3, ge=1)
     metric: Annotated[Metric | list[Metric], PlainValidator(_metrics)] = "mean_reward"
     platform: Platform = Platform(wait=True)
@@ -82,6 +86,8 @@ class Experiment:
     swept: tuple[tuple[str, ...], ...]
     """The overrides that set each member apart."""
     sweep: Sweep
+    record: Path
+    """The file in which a submit says what it sent and what came of it."""
 
     @property
     def wait(self) -> bool:
@@ -89,12 +95,20 @@ class Experiment:
         return self.control.platform.wait if self.control.wait is None else self.control.wait
 
 
+COMMON_KEYS = tuple(key for key in Control.model_fields if key != "name")
+
+
 def make_experiment(
-    composed: Sequence[Composed], *, swept_keys: Sequence[str] = (), zipped: Sequence[Sequence[str]] = ()
+    composed: Sequence[Composed],
+    *,
+    record: Path = Path(SUBMISSION),
+    swept_keys: Sequence[str] = (),
+    zipped: Sequence[Sequence[str]] = (),
 ) -> Experiment:
     """One run of all members.
 
     Args:
+        record: where a submit says what it sent.
         swept_keys: override keys that were swept; their fields set the members apart even where equal.
         zipped: groups of them that move together.
 
@@ -115,6 +129,7 @@ def make_experiment(
         params=tuple(params),
         swept=tuple(one.overrides if swept_keys else () for one in composed),
         sweep=_shape(composed, swept_keys, zipped),
+        record=record,
     )
 
 
@@ -122,7 +137,7 @@ def _common_control(composed: Sequence[Composed]) -> Control:
     """What holds for the whole run."""
     first = {key: value for key, value in composed[0].control.items() if value is not None}
     for index, one in enumerate(composed):
-        for key in ("mode", "wait", "tags", "dry_run_iterations", "metric", "platform"):
+        for key in COMMON_KEYS:
             if one.control.get(key) != composed[0].control.get(key):
                 raise ExperimentError(
                     f"{key}: differs between members 0 and {index}, but a multirun is one run;"
@@ -211,6 +226,8 @@ def _run_config(
         training_config=base,
         tasks=[dict(one) for one in params] if len(params) > 1 or params[0] else None,
         tags=control.tags or None,
+        reuse=control.reuse,
+        max_cost=control.max_cost,
     )
     made = [member.config.model_dump() for member in members(run)]
     if made != [config.model_dump() for config in configs]:

@@ -50,6 +50,8 @@ CONTROL_KEYS = (
     "tags",
     "zip",
     "repeats",
+    "reuse",
+    "max_cost",
     "dry_run_iterations",
     "metric",
     "platform",

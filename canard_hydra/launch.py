@@ -12,7 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from canard.errors import RunFailedError
 from canard_hydra.errors import ExperimentError
-from canard_hydra.experiment import Experiment, make_experiment
+from canard_hydra.experiment import SUBMISSION, Experiment, make_experiment
 from canard_hydra.multirun import Member, compose_members, swept_keys, zipped_keys
 from canard_hydra.outcome import Outcome
 from canard_hydra.perform import perform
@@ -50,6 +50,7 @@ class Launch:
         )
         experiment = make_experiment(
             [member.composed for member in members],
+            record=self._record(first_index),
             swept_keys=swept_keys(self.config, batch),
             zipped=zipped_keys(self.config),
         )
@@ -85,6 +86,11 @@ class Launch:
         file.parent.mkdir(parents=True, exist_ok=True)
         if not file.exists():
             OmegaConf.save(self.config, file)
+
+    def _record(self, first_index: int) -> Path:
+        """One for each run: a sweeper that searches makes a run of each batch."""
+        file = Path(str(self.config.hydra.sweep.dir)) / SUBMISSION
+        return file if first_index == 0 else file.with_stem(f"{file.stem}_{first_index}")
 
     def _refuse_batches(self) -> None:
         """Hydra's own sweeper would call the launcher once a batch, and each would be a run."""

@@ -1,4 +1,4 @@
-"""`mode=plan`: what a submit would do and cost. Nothing is sent, nothing heavy is loaded."""
+"""`mode=plan`: what a submit would do and cost. Nothing is submitted, nothing heavy is loaded."""
 
 from collections.abc import Collection, Sequence
 
@@ -8,8 +8,10 @@ from canard.announce import dollars, duration
 from canard.members import REWARD_PREFIX
 from canard.models import TrainingConfig
 from canard_hydra.columns import following_values, rows_of, sweep_columns
+from canard_hydra.cost_cap import refuse_above
 from canard_hydra.experiment import Experiment
 from canard_hydra.fields import key_of_field
+from canard_hydra.reuse import Foreseen, foresee
 from canard_hydra.terminal import print_line, print_table, shown, stdout
 
 SHOWN_MEMBERS = 20
@@ -18,11 +20,16 @@ SHOWN_MEMBERS = 20
 def print_plan(experiment: Experiment) -> None:
     """Members with their values and costs, what they share, and the sums."""
     console = stdout()
+    foreseen = foresee(experiment)
+    to_train = foreseen.to_train(experiment.configs)
     print_line(console, f"Plan of {experiment.name!r}: {headline(experiment)}")
-    _print_members(console, experiment)
+    _print_members(console, experiment, foreseen)
     _print_values(console, experiment)
-    print_line(console, total_line(experiment.configs))
-    print_line(console, "Nothing was sent. To submit, leave out mode=plan.")
+    for line in foreseen.lines:
+        print_line(console, line)
+    print_line(console, total_line(to_train) if to_train else "Total: nothing is left to train")
+    refuse_above(experiment, to_train)
+    print_line(console, "Nothing was submitted. To submit, leave out mode=plan.")
 
 
 def headline(experiment: Experiment) -> str:
@@ -69,14 +76,17 @@ def estimate(config: TrainingConfig, iter_sec: float | None = None) -> dict[str,
     )
 
 
-def _print_members(console: Console, experiment: Experiment) -> None:
+def _print_members(console: Console, experiment: Experiment, foreseen: Foreseen) -> None:
     columns, number = sweep_columns(experiment), len(experiment.configs)
     values = rows_of(columns, number)
     rows = [
-        [str(index), *values[index], *_cost_cells(experiment.configs[index])]
+        [str(index), *values[index], *_cost_cells(experiment.configs[index]), foreseen.sources.get(index, "")]
         for index in range(min(number, SHOWN_MEMBERS))
     ]
-    print_table(console, ["member", *columns, "time", "cost"], rows)
+    headers = ["member", *columns, "time", "cost", "reused from"]
+    if not foreseen.sources:
+        headers, rows = headers[:-1], [row[:-1] for row in rows]
+    print_table(console, headers, rows)
     if number > SHOWN_MEMBERS:
         print_line(console, f"... and {number - SHOWN_MEMBERS:,} members more")
 

@@ -30,9 +30,11 @@ def print_results(
         "time",
         "checkpoint",
     ]
-    print_table(
-        console, headers, [_row(handle, task, cells) for task, cells in zip(tasks, values, strict=True)]
-    )
+    rows = [_row(handle, task, cells) for task, cells in zip(tasks, values, strict=True)]
+    if any(task.reused_from for task in tasks):
+        headers.append("reused from")
+        rows = [[*row, task.reused_from or ""] for row, task in zip(rows, tasks, strict=True)]
+    print_table(console, headers, rows)
     _print_best(console, handle, tasks, api_url)
     print_line(console, f"Dashboard: {handle.dashboard_url}")
 

@@ -3,10 +3,13 @@
 from typing import TYPE_CHECKING
 
 from canard_hydra import interrupts
-from canard_hydra.errors import ExperimentError
+from canard_hydra.cost_cap import exceeds, refuse_above
 from canard_hydra.experiment import Experiment, Metric
 from canard_hydra.outcome import Outcome
+from canard_hydra.platforms import connect
 from canard_hydra.results import print_results
+from canard_hydra.reuse import ask
+from canard_hydra.submission import keep_answer, prepare
 from canard_hydra.terminal import print_line, stdout
 
 if TYPE_CHECKING:
@@ -23,12 +26,17 @@ def submit(experiment: Experiment) -> list[Outcome]:
     """Submit, and when the command is to stay, wait and print the results.
 
     Raises:
+        ExperimentError: it is estimated to cost more than max_cost.
         CanardError: it was not accepted.
         Detached: Ctrl-C; the run goes on.
     """
     with interrupts.raised():
-        client = _connect(experiment)
+        if not experiment.control.reuse:
+            refuse_above(experiment, experiment.configs)
+        client = connect(experiment.control.platform)
     with client:
+        with interrupts.raised():
+            _refuse_costs(client, experiment)
         handle = _submitted(client, experiment)
         try:
             with interrupts.raised():
@@ -37,21 +45,10 @@ def submit(experiment: Experiment) -> list[Outcome]:
             raise Detached(handle.goes_on) from None
 
 
-def _connect(experiment: Experiment) -> "Client":
-    from canard.client import Client
-
-    platform = experiment.control.platform
-    if platform.kind == "local" and platform.api_url is None:
-        from canard.local_platform import ensure_running
-
-        here = ensure_running()
-        return Client(api_url=here.url, api_key=here.api_key, dashboard_url=platform.dashboard_url)
-    if platform.api_url is None:
-        raise ExperimentError(
-            "platform.api_url: is null, so there is no platform to submit to;"
-            " say platform.api_url=https://..."
-        )
-    return Client(api_url=platform.api_url, dashboard_url=platform.dashboard_url)
+def _refuse_costs(client: "Client", experiment: Experiment) -> None:
+    """What was trained before costs nothing, so the platform is asked when all of it together is too much."""
+    if exceeds(experiment, experiment.configs):
+        refuse_above(experiment, ask(client, experiment).to_train(experiment.configs))
 
 
 def _submitted(client: "Client", experiment: Experiment) -> "RunHandle":
@@ -62,7 +59,11 @@ def _submitted(client: "Client", experiment: Experiment) -> "RunHandle":
     handle: RunHandle | None = None
     try:
         with held_back:
-            handle = client.submit_run(experiment.name, experiment.run)
+            submission = prepare(experiment, api_url=client.api_url)
+            handle = client.submit_run(
+                experiment.name, experiment.run, idempotency_key=submission.idempotency_key
+            )
+            keep_answer(experiment, submission, handle.run)
     except KeyboardInterrupt:
         if handle is None:
             raise
@@ -74,7 +75,7 @@ def _results(handle: "RunHandle", experiment: Experiment, *, api_url: str) -> li
     from canard.errors import RunFailedError
 
     console = stdout()
-    if not experiment.wait:
+    if not experiment.wait and not handle.run.is_terminal:
         print_line(console, handle.goes_on)
         return [Outcome() for _ in experiment.configs]
     error = None

@@ -41,7 +41,18 @@ ONE = (
 )
 ODD = "=,[](){}'\"#.+~$\\ -:e0x|é\n"
 GROUPS = {"task", "ppo", "network", "sweep", "platform", "experiment"}
-CONTROL = {"name", "mode", "wait", "zip", "repeats", "dry_run_iterations", "metric", "tags"}
+CONTROL = {
+    "name",
+    "mode",
+    "wait",
+    "zip",
+    "repeats",
+    "reuse",
+    "max_cost",
+    "dry_run_iterations",
+    "metric",
+    "tags",
+}
 
 
 @st.composite

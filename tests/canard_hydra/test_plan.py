@@ -1,4 +1,4 @@
-"""mode=plan and what only shows: no network, nothing heavy, the numbers of the documents."""
+"""mode=plan and what only shows: nothing submitted, nothing heavy, the numbers of the documents."""
 
 import json
 import os
@@ -63,7 +63,7 @@ def test_a_plan_shows_members_values_and_costs(canard_hydra):
     assert (
         "The same for all: task.task_name=Canard-Cartpole-v0 num_envs=4096 max_iterations=100" in done.stdout
     )
-    assert "Nothing was sent" in done.stdout
+    assert "Nothing was submitted" in done.stdout
 
 
 def test_a_plan_of_a_paired_sweep_shows_what_follows(canard_hydra):
@@ -86,8 +86,15 @@ def test_a_plan_needs_no_address(canard_hydra):
     assert done.returncode == 0, done.stderr
 
 
-def test_a_plan_sends_nothing(canard_hydra, service):
+def test_a_plan_submits_nothing_and_asks_only_for_what_was_trained_before(canard_hydra, service):
     done = canard_hydra("-m", "mode=plan", "platform=self_hosted", "seed=1,2")
+
+    assert done.returncode == 0
+    assert [request.path for request in service.requests] == ["/v1/runs/preview"]
+
+
+def test_a_plan_without_reuse_asks_nobody(canard_hydra, service):
+    done = canard_hydra("-m", "mode=plan", "platform=self_hosted", "reuse=false", "seed=1,2")
 
     assert done.returncode == 0
     assert service.requests == []
