@@ -5,15 +5,16 @@ import sys
 
 import click
 
+from canard.cli.commands import Commands
 from canard.cli.platform import down, status, up
 from canard.cli.runs import cancel, logs, open_dashboard, runs, show, watch
 from canard.errors import CanardError
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="canard-hydra", prog_name="canard")
 def group() -> None:
-    """Train robots by policy gradients: run the platform here, look at runs anywhere."""
+    """Train robots by policy gradients: run the platform here, look at runs anywhere, review experiments."""
 
 
 for command in (up, down, status, runs, show, watch, logs, cancel, open_dashboard):
