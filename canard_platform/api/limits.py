@@ -1,16 +1,26 @@
 """What every request passes before a route sees it: the size of its body, and that it was noticed."""
 
+import zlib
+
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from canard_platform.api.problems import TooLargeError, as_problem, problem_response
+from canard.errors import APIError, InvalidRequestError
+from canard_platform.api.problems import (
+    TooLargeError,
+    UnsupportedEncodingError,
+    as_problem,
+    problem_response,
+)
 from canard_platform.services import Activity
 
 STREAMED = "/v1/blobs/"
 """Uploads are limited by what their URL was signed for, and never held in memory."""
+GZIP_ONLY = 16 + zlib.MAX_WBITS
+"""What zlib calls a gzip stream and no other."""
 
 
 class BodyLimit:
-    """Answers 413 for a body over the limit, whether or not it says its length."""
+    """Unpacks a gzip body; answers 413 for one over the limit, packed or not, whatever length it says."""
 
     def __init__(self, app: ASGIApp, *, most_bytes: int) -> None:
         self._app = app
@@ -20,27 +30,58 @@ class BodyLimit:
         if scope["type"] != "http" or scope["path"].startswith(STREAMED):
             await self._app(scope, receive, send)
             return
-        messages = await self._read(scope, receive)
-        if messages is None:
-            error = TooLargeError(f"the body is over the limit of {self._most_bytes} bytes")
+        headers = dict(scope["headers"])
+        try:
+            body, last = await self._read(headers, receive)
+            encoding = headers.get(b"content-encoding", b"identity").lower()
+            if encoding != b"identity":
+                body = self._unpacked(body, encoding)
+                scope = {**scope, "headers": _of_plain_body(scope["headers"], len(body))}
+        except APIError as error:
             await problem_response(as_problem(error), {"Connection": "close"})(scope, receive, send)
             return
-        await self._app(scope, _replay(messages, receive), send)
+        first = {"type": "http.request", "body": body, "more_body": bool(last)}
+        await self._app(scope, _replay([first, *last], receive), send)
 
-    async def _read(self, scope: Scope, receive: Receive) -> list[Message] | None:
-        said = dict(scope["headers"]).get(b"content-length", b"")
+    async def _read(self, headers: dict[bytes, bytes], receive: Receive) -> tuple[bytes, list[Message]]:
+        """The body as it came, and the message that it was cut off, if it was."""
+        said = headers.get(b"content-length", b"")
         if said.isdigit() and int(said) > self._most_bytes:
-            return None
-        messages: list[Message] = []
-        size = 0
+            raise self._too_large()
+        body = bytearray()
         while True:
             message = await receive()
-            messages.append(message)
-            size += len(message.get("body", b""))
-            if size > self._most_bytes:
-                return None
-            if message["type"] != "http.request" or not message.get("more_body", False):
-                return messages
+            if message["type"] != "http.request":
+                return bytes(body), [message]
+            body += message.get("body", b"")
+            if len(body) > self._most_bytes:
+                raise self._too_large()
+            if not message.get("more_body", False):
+                return bytes(body), []
+
+    def _unpacked(self, body: bytes, encoding: bytes) -> bytes:
+        if encoding != b"gzip":
+            raise UnsupportedEncodingError(
+                f"Content-Encoding: {encoding.decode('latin-1')!r} is not known here; send gzip or none"
+            )
+        unpacker = zlib.decompressobj(wbits=GZIP_ONLY)
+        try:
+            plain = unpacker.decompress(body, self._most_bytes + 1)
+        except zlib.error:
+            raise InvalidRequestError("Content-Encoding: says gzip, but the body is none") from None
+        if len(plain) > self._most_bytes:
+            raise self._too_large()
+        if not unpacker.eof or unpacker.unused_data:
+            raise InvalidRequestError("Content-Encoding: says gzip, but the body is not one whole")
+        return plain
+
+    def _too_large(self) -> TooLargeError:
+        return TooLargeError(f"the body is over the limit of {self._most_bytes} bytes")
+
+
+def _of_plain_body(headers: list[tuple[bytes, bytes]], length: int) -> list[tuple[bytes, bytes]]:
+    kept = [one for one in headers if one[0] not in (b"content-encoding", b"content-length")]
+    return [*kept, (b"content-length", str(length).encode())]
 
 
 class Noticed:

@@ -26,6 +26,13 @@ class TooLargeError(APIError):
     status = 413
 
 
+class UnsupportedEncodingError(APIError):
+    """The body is packed in a way that is not known here."""
+
+    code = "unsupported_encoding"
+    status = 415
+
+
 class UnavailableError(APIError):
     """The service is stopping."""
 

@@ -85,6 +85,18 @@ def test_the_documented_example_sends_what_it_says(client: Client, server: Serve
     )
 
 
+def test_a_large_body_is_sent_packed_and_a_small_one_as_it_is(client: Client, server: Server):
+    client.submit_training_run("small", code_url=CODE_URL)
+    client.submit_training_sweep("large", code_url=CODE_URL, sweep_params={"seed": list(range(5000))})
+
+    small, large = server.requests
+    assert "Content-Encoding" not in small.headers
+    assert large.headers["Content-Encoding"] == "gzip"
+    [sweep] = large.json["config"]["sweep_configs"]
+    assert sweep["values"] == list(range(5000))
+    assert len(large.body) < len(str(sweep["values"])) / 2
+
+
 def test_the_defaults_are_the_documented_ones_of_the_client(client: Client, server: Server):
     client.submit_training_run("a", code_url=CODE_URL)
 

@@ -1,5 +1,6 @@
 """POST /v1/runs: all of it or nothing, once, and every refusal names its field."""
 
+import gzip
 import json
 import subprocess
 import threading
@@ -231,6 +232,50 @@ def test_a_body_over_the_limit_is_refused(open_stage, says_its_length: bool):
 
     assert answer.status_code == 413
     assert answer.json()["code"] == "too_large"
+
+
+def packed(stage: Stage, body: bytes, encoding: str = "gzip"):
+    headers = {"Content-Type": "application/json", "Content-Encoding": encoding}
+    return stage.http.post("/runs", content=body, headers=headers)
+
+
+def test_a_gzip_body_is_the_body_that_it_unpacks_to(stage: Stage):
+    body = json.dumps({"name": "packed", "config": training(seed=7)}).encode()
+
+    answer = packed(stage, gzip.compress(body))
+
+    assert answer.status_code == 201, answer.text
+    assert answer.json()["config"]["training_config"]["seed"] == 7
+
+
+def test_a_small_gzip_body_that_unpacks_to_one_over_the_limit_is_refused(open_stage):
+    stage = open_stage(settings={"max_body_bytes": 10_000})
+    body = gzip.compress(b'{"name": "' + b"x" * 5_000_000 + b'"}')
+    assert len(body) < 10_000
+
+    answer = packed(stage, body)
+
+    assert answer.status_code == 413
+    assert answer.json()["code"] == "too_large"
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding", "status"),
+    [
+        (b"{}", "gzip", 422),
+        (gzip.compress(b'{"name": "x"}')[:-9], "gzip", 422),
+        (gzip.compress(b"{}") + b"more", "gzip", 422),
+        (b"", "gzip", 422),
+        (b"{}", "br", 415),
+        (gzip.compress(gzip.compress(b"{}")), "gzip, gzip", 415),
+    ],
+    ids=["no gzip", "cut short", "more behind it", "nothing", "brotli", "twice"],
+)
+def test_a_body_that_is_not_what_its_encoding_says_is_refused(stage: Stage, body, encoding, status):
+    answer = packed(stage, body, encoding)
+
+    assert answer.status_code == status, answer.text
+    assert "Content-Encoding" in answer.json()["detail"]
 
 
 def test_more_gpus_than_the_largest_machine_has_are_refused(open_stage):

@@ -1,5 +1,6 @@
 """A real HTTP server on loopback that answers as a test tells it, and a clock that sleeping moves on."""
 
+import gzip
 import json
 import threading
 from collections.abc import Callable, Mapping
@@ -17,7 +18,8 @@ class Request:
 
     @property
     def json(self) -> Any:
-        return json.loads(self.body)
+        packed = self.headers.get("Content-Encoding") == "gzip"
+        return json.loads(gzip.decompress(self.body) if packed else self.body)
 
 
 @dataclass(frozen=True)
