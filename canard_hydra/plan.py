@@ -9,6 +9,7 @@ from canard.members import REWARD_PREFIX
 from canard.models import TrainingConfig
 from canard_hydra.columns import following_values, rows_of, sweep_columns
 from canard_hydra.cost_cap import refuse_above
+from canard_hydra.duplicates import duplicate_lines
 from canard_hydra.experiment import Experiment
 from canard_hydra.fields import key_of_field
 from canard_hydra.reuse import Foreseen, foresee
@@ -21,15 +22,20 @@ def print_plan(experiment: Experiment) -> None:
     """Members with their values and costs, what they share, and the sums."""
     console = stdout()
     foreseen = foresee(experiment)
+    print_outline(console, experiment, foreseen)
     to_train = foreseen.to_train(experiment.configs)
-    print_line(console, f"Plan of {experiment.name!r}: {headline(experiment)}")
-    _print_members(console, experiment, foreseen)
-    _print_values(console, experiment)
-    for line in foreseen.lines:
-        print_line(console, line)
     print_line(console, total_line(to_train) if to_train else "Total: nothing is left to train")
     refuse_above(experiment, to_train)
     print_line(console, "Nothing was submitted. To submit, leave out mode=plan.")
+
+
+def print_outline(console: Console, experiment: Experiment, foreseen: Foreseen) -> None:
+    """Members, values and warnings, without the sums."""
+    print_line(console, f"Plan of {experiment.name!r}: {headline(experiment)}")
+    _print_members(console, experiment, foreseen)
+    _print_values(console, experiment)
+    for line in (*duplicate_lines(experiment), *foreseen.lines):
+        print_line(console, line)
 
 
 def headline(experiment: Experiment) -> str:

@@ -4,11 +4,13 @@ from typing import TYPE_CHECKING
 
 from canard_hydra import interrupts
 from canard_hydra.cost_cap import exceeds, refuse_above
+from canard_hydra.duplicates import duplicate_lines
 from canard_hydra.experiment import Experiment, Metric
 from canard_hydra.outcome import Outcome
+from canard_hydra.plan import print_outline
 from canard_hydra.platforms import connect
 from canard_hydra.results import print_results
-from canard_hydra.reuse import ask
+from canard_hydra.reuse import Foreseen, ask
 from canard_hydra.submission import keep_answer, prepare
 from canard_hydra.terminal import print_line, stdout
 
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from canard.client import Client
     from canard.models import Task
     from canard.run_handle import RunHandle
+
+OUTLINED_FROM = 50
+"""So many members are shown before they are sent, while Ctrl-C still helps."""
 
 
 class Detached(KeyboardInterrupt):
@@ -37,12 +42,21 @@ def submit(experiment: Experiment) -> list[Outcome]:
     with client:
         with interrupts.raised():
             _refuse_costs(client, experiment)
+            _outline(experiment)
         handle = _submitted(client, experiment)
         try:
             with interrupts.raised():
                 return _results(handle, experiment, api_url=client.api_url)
         except KeyboardInterrupt:
             raise Detached(handle.goes_on) from None
+
+
+def _outline(experiment: Experiment) -> None:
+    if len(experiment.configs) >= OUTLINED_FROM:
+        print_outline(stdout(), experiment, Foreseen())
+        return
+    for line in duplicate_lines(experiment):
+        print_line(stdout(), line)
 
 
 def _refuse_costs(client: "Client", experiment: Experiment) -> None:

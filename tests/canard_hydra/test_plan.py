@@ -80,6 +80,39 @@ def test_a_plan_of_many_members_is_cut(canard_hydra):
     assert "and 2 members more" in done.stdout
 
 
+def test_members_that_are_the_same_are_told_with_their_indices(canard_hydra):
+    done = canard_hydra("-m", "mode=plan", "ppo.learning_rate=1e-3,3e-4,0.001", "seed=1,1")
+
+    assert (
+        "Warning: members 0, 1, 4 and 5 are the same (ppo.learning_rate=0.001 seed=1); each is trained"
+        in (done.stdout)
+    )
+    assert "Warning: members 2 and 3 are the same (ppo.learning_rate=0.0003 seed=1)" in done.stdout
+
+
+def test_what_is_the_same_without_a_seed_is_a_draw_of_its_own(canard_hydra):
+    done = canard_hydra("-m", "mode=plan", "ppo.gamma=0.99,0.99")
+
+    assert "members 0 and 1 are the same (ppo.gamma=0.99); each is trained, with a seed drawn for each" in (
+        done.stdout
+    )
+
+
+def test_no_member_of_a_grid_of_different_values_is_called_the_same(canard_hydra):
+    done = canard_hydra(
+        "-m", "mode=plan", "ppo.learning_rate=1e-3,null", "seed=1,2", "video_enabled=true,false"
+    )
+
+    assert "Warning" not in done.stdout
+
+
+def test_many_groups_of_the_same_members_are_counted(canard_hydra):
+    done = canard_hydra("-m", "mode=plan", "seed=1,1", "ppo.gamma=0.9,0.91,0.92,0.93,0.94")
+
+    assert done.stdout.count("are the same (") == 3
+    assert "Warning: and 2 groups more of members that are the same" in done.stdout
+
+
 def test_a_plan_needs_no_address(canard_hydra):
     done = canard_hydra("mode=plan", "platform=self_hosted")
 

@@ -331,3 +331,32 @@ def test_a_service_that_is_down_is_one_line(canard_hydra, service):
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert service.url.removeprefix("http://") in done.stderr
+
+
+def test_many_members_are_shown_before_they_are_sent(canard_hydra, service):
+    done = canard_hydra("-m", REMOTE, "seed=range(25)", "ppo.gamma=0.98,0.99")
+
+    assert done.returncode == 0, done.stderr
+    plan, submitted = (
+        done.stdout.index("50 members = 25 x 2 (seed x ppo.gamma)"),
+        done.stdout.index("Submitted "),
+    )
+    assert plan < submitted
+    assert "and 30 members more" in done.stdout
+    assert "Nothing was submitted" not in done.stdout
+    assert len(service.tasks) == 50
+
+
+def test_a_few_members_are_not(canard_hydra, service):
+    done = canard_hydra("-m", REMOTE, "seed=range(10)")
+
+    assert "Plan of" not in done.stdout
+    assert "Warning" not in done.stdout
+
+
+def test_members_that_are_the_same_are_sent_with_a_warning(canard_hydra, service):
+    """hydra-ecosystem/hydra launches them without a word."""
+    done = canard_hydra("-m", REMOTE, "ppo.learning_rate=1e-3,0.001", "seed=4")
+
+    assert "Warning: members 0 and 1 are the same (ppo.learning_rate=0.001); each is trained" in done.stdout
+    assert service.tasks == [{"learning_rate": 0.001}, {"learning_rate": 0.001}]
