@@ -11,7 +11,7 @@ ISAACLAB_CORE := stock or direct or manager_based or exported or app_starts or t
 MJLAB_CORE := go1_trains or own_agent or own_figures or exported or unknown_reward or misspelt or next_iteration or clips or one_command
 
 .PHONY: demo test check format clean
-.PHONY: test-rsl-rl test-rsl-rl-core test-isaaclab test-isaaclab-core test-mjlab test-mjlab-core
+.PHONY: test-hydra test-optuna test-rsl-rl test-rsl-rl-core test-isaaclab test-isaaclab-core test-mjlab test-mjlab-core
 
 demo: .venv/.installed
 	$(BIN)/python -m canard_hydra -m name=demo ppo.learning_rate=1e-4,3e-4
@@ -25,6 +25,13 @@ test-rsl-rl: .venv/.installed-dev
 
 test-rsl-rl-core: .venv/.installed-dev
 	$(BIN)/nox -s 'trainer(5.4.2)' -- -n auto -k '$(RSL_RL_CORE)'
+
+# Members as Hydra itself composes them, on both lines of Hydra; and Optuna's sweeper.
+test-hydra: .venv/.installed-dev
+	$(BIN)/nox -s hydra
+
+test-optuna: .venv/.installed-dev
+	$(BIN)/nox -s optuna
 
 # Isaac Lab 3.0 without Isaac Sim, and 2.3.2 with a stand-in for it; 8 GB under the user's cache.
 test-isaaclab: .venv/.installed-dev

@@ -1,4 +1,4 @@
-"""The trainer's tests under each rsl-rl that a simulator pins (`make test-rsl-rl`); Optuna's sweeper.
+"""The trainer's tests under each rsl-rl that a simulator pins, the Hydra app's under each Hydra; Optuna's.
 
 A session's environment lies over the one that nox runs in: only what it adds is its own, torch there once.
 """
@@ -10,11 +10,17 @@ import nox
 
 ISAAC_LAB_S, MJLAB_S = "5.5.1", "5.4.2"
 OPTUNA_SWEEPER = "1.3.0"
+HYDRAS = {"1.3": "hydra-core==1.3.8", "1.4": "hydra-core==1.4.0rc3"}
 FOUND = """
 import importlib.metadata, sys, rsl_rl
 version = importlib.metadata.version("rsl-rl-lib")
 assert version == sys.argv[1], f"rsl-rl-lib {version}"
 assert rsl_rl.__file__.startswith(sys.prefix), rsl_rl.__file__
+"""
+HYDRA_FOUND = """
+import hydra, sys
+assert hydra.__version__ == sys.argv[1].partition("==")[2], f"hydra {hydra.__version__}"
+assert hydra.__file__.startswith(sys.prefix), hydra.__file__
 """
 
 nox.options.default_venv_backend = "venv"
@@ -32,6 +38,17 @@ def trainer(session: nox.Session, rsl_rl: str) -> None:
     _lie_over_this_environment(session)
     session.run("python", "-c", FOUND, rsl_rl)
     session.run("python", "-m", "pytest", "tests/trainer", *session.posargs)
+
+
+@nox.session
+@nox.parametrize("hydra", [nox.param(requirement, id=line) for line, requirement in HYDRAS.items()])
+def hydra(session: nox.Session, hydra: str) -> None:
+    """2,000 random override lists, composed by us and by Hydra; or what comes after `--` for pytest."""
+    _lie_over_this_environment(session)
+    session.install(hydra)
+    session.run("python", "-c", HYDRA_FOUND, hydra)
+    tests = session.posargs or ["-n", "auto", "tests/canard_hydra/test_same_as_hydra.py"]
+    session.run("python", "-m", "pytest", *tests, env={"CANARD_OVERRIDE_LISTS": "2000"})
 
 
 @nox.session

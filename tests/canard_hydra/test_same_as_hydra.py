@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from canard_hydra import multirun
+from canard_hydra.app import VERSION_BASE
 from canard_hydra.errors import ExperimentError
 from canard_hydra.multirun import _in_words, compose_members, members_overrides
 
@@ -124,8 +125,10 @@ def loader(tmp_path_factory) -> Iterator:
     (folder / "experiment" / "own.yaml").write_text(OWN)
     (folder / "experiment" / "interpolated.yaml").write_text(INTERPOLATED)
     before = Singleton.get_state()
-    OmegaConf.register_new_resolver("half", lambda whole: int(whole) // 2, replace=True)
-    with initialize_config_dir(str(folder), version_base="1.3", job_name="canard_hydra"):
+    # OmegaConf 2.4 has another name for it and warns of this one.
+    register = getattr(OmegaConf, "register_resolver", OmegaConf.register_new_resolver)
+    register("half", lambda whole: int(whole) // 2, replace=True)
+    with initialize_config_dir(str(folder), job_name="canard_hydra", **VERSION_BASE):
         yield GlobalHydra.instance().config_loader()
     OmegaConf.clear_resolver("half")
     Singleton.set_state(before)
