@@ -209,7 +209,11 @@ def _listen(options: ServeOptions) -> Iterator[socket.socket]:
 
 @contextlib.contextmanager
 def _signals(stop: threading.Event, service: Service) -> Iterator[None]:
-    """Ctrl-C, `kill` and a closed terminal stop the service; a second one does not wait for the attempts."""
+    """Ctrl-C, `kill` and a closed terminal stop the service; a second one does not wait for the attempts.
+
+    Once stopped there is nothing left to hurry: later ones are ignored until the process ends, which would
+    otherwise be killed while it puts its files away.
+    """
 
     def handle(_number: int, _frame: FrameType | None) -> None:
         if stop.is_set():
@@ -222,7 +226,7 @@ def _signals(stop: threading.Event, service: Service) -> Iterator[None]:
         yield
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            signal.signal(number, signal.SIG_IGN if stop.is_set() else handler)
 
 
 def _url(host: str, listening: socket.socket) -> str:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -125,9 +126,10 @@ def loader(tmp_path_factory) -> Iterator:
     (folder / "experiment" / "own.yaml").write_text(OWN)
     (folder / "experiment" / "interpolated.yaml").write_text(INTERPOLATED)
     before = Singleton.get_state()
-    # OmegaConf 2.4 has another name for it and warns of this one.
-    register = getattr(OmegaConf, "register_resolver", OmegaConf.register_new_resolver)
-    register("half", lambda whole: int(whole) // 2, replace=True)
+    with warnings.catch_warnings():
+        # OmegaConf 2.4 warns of this name, whose new one means something else in 2.3.
+        warnings.simplefilter("ignore")
+        OmegaConf.register_new_resolver("half", lambda whole: int(whole) // 2, replace=True)
     with initialize_config_dir(str(folder), job_name="canard_hydra", **VERSION_BASE):
         yield GlobalHydra.instance().config_loader()
     OmegaConf.clear_resolver("half")

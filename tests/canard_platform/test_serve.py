@@ -244,6 +244,21 @@ def test_a_key_of_the_environment_reaches_no_runner_and_a_second_ctrl_c_ends_it_
     assert not runner.is_running() or runner.status() == psutil.STATUS_ZOMBIE
 
 
+def test_ctrl_c_again_and_again_still_puts_everything_away(serve):
+    serving = serve("--port", "0")
+    serving.said()
+
+    for _ in range(1000):
+        if serving.process.poll() is not None:
+            break
+        serving.process.send_signal(signal.SIGINT)
+        time.sleep(0.01)
+    code, _, err = serving.wait()
+
+    assert (code, "Traceback" in err) == (0, False)
+    assert not (serving.home / "platform.json").exists()
+
+
 def test_help_loads_no_server():
     look = (
         "import sys; from click.testing import CliRunner; from canard_platform.__main__ import main;"
