@@ -55,6 +55,7 @@ check: .venv/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/canard check conf
 
 format: .venv/.installed-dev
 	$(BIN)/ruff format .

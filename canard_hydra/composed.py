@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
 
 from canard.paths import absolute_if_it_is_a_path
 from canard_hydra.conf_dir import CONFIG_NAME
-from canard_hydra.errors import ExperimentError, KeyedError
+from canard_hydra.errors import ExperimentError, KeyedError, MissingValueError
 from canard_hydra.exact_text import TEXT_KEYS, exact_text, text_keys
 from canard_hydra.fields import (
     CONTROL_KEYS,
@@ -133,10 +133,14 @@ def _refuse_missing(config: DictConfig, needed: Sequence[str]) -> None:
     except OmegaConfBaseException:
         return  # An interpolation that does not resolve; `_resolved` says which.
     if missing:
-        has = "has" if len(missing) == 1 else "have"
-        raise ExperimentError(
-            f"{', '.join(missing)} {has} no value yet (???); say it, as in {missing[0]}=..."
-        )
+        raise _missing(missing)
+
+
+def _missing(keys: Sequence[str]) -> MissingValueError:
+    has = "has" if len(keys) == 1 else "have"
+    return MissingValueError(
+        f"{', '.join(keys)} {has} no value yet (???); say it, as in {keys[0]}=...", keys=tuple(keys)
+    )
 
 
 def _refuse_keys_without_meaning(config: DictConfig, hydra: DictConfig) -> None:
@@ -199,6 +203,8 @@ def _resolved(config: DictConfig, key: str) -> Any:
         if OmegaConf.is_config(value):
             return OmegaConf.to_container(value, resolve=True, throw_on_missing=True)
         return value
+    except MissingMandatoryValue as error:
+        raise _missing([error.full_key or key]) from error
     except OmegaConfBaseException as error:
         where = error.full_key or key
         reason = RAISED.sub("", str(error.msg or error).splitlines()[0])

@@ -1,9 +1,11 @@
 """Where the configuration files are: the user's own first, then those that came with the program."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from hydra.core.config_search_path import ConfigSearchPath
-from hydra.plugins.search_path_plugin import SearchPathPlugin
+if TYPE_CHECKING:
+    from hydra.core.config_search_path import ConfigSearchPath
+    from hydra.plugins.search_path_plugin import SearchPathPlugin
 
 CONFIG_NAME = "config"
 OWN = "conf"
@@ -37,17 +39,19 @@ class ConfFolders:
         self.own = own
         self.search_path: ConfigSearchPath | None = None
 
-    def plugin(self) -> type[SearchPathPlugin]:
+    def plugin(self) -> "type[SearchPathPlugin]":
         """For this process only."""
+        from hydra.plugins.search_path_plugin import SearchPathPlugin  # here, so that a name needs no Hydra
+
         folders = self
 
         class ConfFoldersPlugin(SearchPathPlugin):
-            def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+            def manipulate_search_path(self, search_path: "ConfigSearchPath") -> None:
                 folders._extend(search_path)
 
         return ConfFoldersPlugin
 
-    def _extend(self, search_path: ConfigSearchPath) -> None:
+    def _extend(self, search_path: "ConfigSearchPath") -> None:
         known = {entry.path for entry in search_path.get_path()}
         main = primary_dir(self.own)
         if self.own is not None and self.own != main and f"file://{self.own}" not in known:

@@ -17,3 +17,11 @@ class KeyedError(ExperimentError):
     def __init__(self, message: str, *, key: str) -> None:
         super().__init__(message)
         self.key = key
+
+
+class MissingValueError(ExperimentError):
+    """Keys that are ??? in a file: whoever composes has to say them."""
+
+    def __init__(self, message: str, *, keys: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.keys = keys

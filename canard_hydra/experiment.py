@@ -135,7 +135,6 @@ def make_experiment(
 
 def _common_control(composed: Sequence[Composed]) -> Control:
     """What holds for the whole run."""
-    first = {key: value for key, value in composed[0].control.items() if value is not None}
     for index, one in enumerate(composed):
         for key in COMMON_KEYS:
             if one.control.get(key) != composed[0].control.get(key):
@@ -144,10 +143,25 @@ def _common_control(composed: Sequence[Composed]) -> Control:
                     f" give {key} one value"
                 )
     try:
-        known = {key: value for key, value in first.items() if key in Control.model_fields}
-        return Control.model_validate(known)
+        return Control.model_validate(_known_control(composed[0]))
     except ValidationError as error:
         raise ExperimentError("; ".join(_complaint(one) for one in error.errors())) from None
+
+
+def faults_of(composed: Composed) -> list[tuple[str, str]]:
+    """Key and complaint of every value of one member that a model refuses; none when it is right."""
+    faults: list[Any] = []
+    for model, values in ((TrainingConfig, composed.fields), (Control, _known_control(composed))):
+        try:
+            model.model_validate(values)
+        except ValidationError as error:
+            faults += error.errors()
+    return [(INDEX.sub("", _key(fault)), _complaint(fault)) for fault in faults]
+
+
+def _known_control(composed: Composed) -> dict[str, Any]:
+    known = Control.model_fields
+    return {key: value for key, value in composed.control.items() if key in known and value is not None}
 
 
 def _validated(composed: Sequence[Composed]) -> list[TrainingConfig]:

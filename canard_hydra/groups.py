@@ -39,6 +39,10 @@ class Groups:
     def options(self, group: str) -> Sequence[str]:
         return self._list(group, ObjectType.CONFIG)
 
+    def folders(self, group: str) -> Sequence[str]:
+        """Groups within a group."""
+        return self._list(group, ObjectType.GROUP)
+
     def declaring(self, group: str, key: str) -> Sequence[str]:
         """Options whose own file has the key, such as `task.reward_weights.alive`."""
         parts = key.split(".")[1:]

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
-from hydra.core.default_element import ResultDefault
 from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import HydraException
 from hydra.plugins.config_source import ConfigSource
@@ -56,7 +55,7 @@ def origin(key: str, wording: Wording) -> Origin | None:
     """The place of a dotted key; where its value is that of another key, the place of that one."""
     found = None
     for _ in range(MOST_STEPS):
-        here = _override(key, wording.overrides) or _file(key, wording)
+        here = _override(key, wording.overrides) or _file(key.split("."), wording)
         if here is None:
             break
         found = here
@@ -67,6 +66,18 @@ def origin(key: str, wording: Wording) -> Origin | None:
     return found
 
 
+def origin_of_sweep(key: str, wording: Wording) -> Origin | None:
+    """The place of the values that a file sweeps over."""
+    return _file(["hydra", "sweeper", "params", key], wording)
+
+
+def file_of_option(group: str, option: str) -> str | None:
+    """`conf/task/mine.yaml`, as the user would open it; None when it is in no file."""
+    path = f"{group}/{option}"
+    file = _file_of(path, GlobalHydra.instance().config_loader().get_sources())
+    return None if file is None else _shown(file)
+
+
 def _override(key: str, overrides: Sequence[str]) -> Origin | None:
     for override in reversed(overrides):
         name, equals, text = override.partition("=")
@@ -75,7 +86,7 @@ def _override(key: str, overrides: Sequence[str]) -> Origin | None:
     return None
 
 
-def _file(key: str, wording: Wording) -> Origin | None:
+def _file(key: Sequence[str], wording: Wording) -> Origin | None:
     hydra = GlobalHydra.instance()
     if not hydra.is_initialized():
         return None
@@ -85,26 +96,24 @@ def _file(key: str, wording: Wording) -> Origin | None:
         return None
 
 
-def _files(key: str, wording: Wording) -> Iterator[Origin]:
+def _files(key: Sequence[str], wording: Wording) -> Iterator[Origin]:
     """What wins first: later in the defaults list."""
     loader = GlobalHydra.instance().config_loader()
     chosen = loader.compute_defaults_list(wording.config_name, wording.overrides, RunMode.RUN).defaults
     for default in reversed(chosen):
         parts = _within(key, default.package or "")
-        file = _file_of(default, loader.get_sources())
+        file = _file_of(default.config_path or "", loader.get_sources())
         if parts and file is not None and (node := _node(yaml.compose(file.read_text()), parts)):
             yield Origin(place=f"{_shown(file)}:{node.start_mark.line + 1}", text=_text(node))
 
 
-def _within(key: str, package: str) -> list[str]:
+def _within(key: Sequence[str], package: str) -> Sequence[str]:
     """The parts of the key below the package; none when it is elsewhere."""
-    if not package:
-        return key.split(".")
-    return key.removeprefix(f"{package}.").split(".") if key.startswith(f"{package}.") else []
+    above = package.split(".") if package else []
+    return key[len(above) :] if list(key[: len(above)]) == above else []
 
 
-def _file_of(default: ResultDefault, sources: Sequence[ConfigSource]) -> Path | None:
-    path = default.config_path or ""
+def _file_of(path: str, sources: Sequence[ConfigSource]) -> Path | None:
     source = next((one for one in sources if one.is_config(path)), None)
     if source is None or source.scheme() != "file":
         return None
