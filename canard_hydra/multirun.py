@@ -180,7 +180,10 @@ class MemberComposer:
         self, signature: tuple[str, ...], overrides: Sequence[str], number: int, leaves: Sequence[str]
     ) -> Member:
         member, current = self._composed(overrides, number)
-        others = [text.partition("=")[0].lstrip("+~") for text in overrides]
+        chosen = current.hydra.runtime.choices
+        # Hydra loads the file of a chosen option before it sets any value, so a choice undoes none.
+        names = [text.partition("=")[0].lstrip("+") for text in overrides]
+        others = [name.lstrip("~") for name in names if name not in chosen]
         alone = all(sum(_overlap(key, other) for other in others) == 1 for key in leaves)
         assert member.config is not None  # noqa: S101 - Hydra composed it
         self._structures[signature] = (

@@ -96,9 +96,10 @@ class Structure:
             parent[leaf] = value
         # What a resolver remembers is remembered for one member.
         OmegaConf.copy_cache(from_config=self.master, to_config=self.config)
-        with read_write(self.hydra), open_dict(self.hydra):
-            self.hydra.hydra.job.num = number
-            self.hydra.hydra.job.id = str(number)
+        job = self.hydra.hydra.job
+        with read_write(self.hydra.hydra), read_write(job), open_dict(job):
+            job.num = number
+            job.id = str(number)
         HydraConfig.instance().cfg = self.hydra  # type: ignore[assignment]
 
 

@@ -187,3 +187,19 @@ def test_random_command_lines_make_what_hydra_makes_of_them(loader, monkeypatch,
     same()
     assert compared["lists"] >= LISTS_A_PART
     assert compared["set apart"] > 0, "all were composed by Hydra both times"
+
+
+@pytest.mark.parametrize("choice", ["ppo=fixed", "network=small", "task=cartpole,inverted_pendulum"])
+def test_members_with_a_chosen_option_below_which_values_are_swept_are_not_composed_one_by_one(
+    loader, choice
+):
+    line = [choice, "ppo.gamma=0.9,0.91,0.92,0.93", "task.num_envs=1,2,3,4,5"]
+    base = loader.load_configuration("config", line, run_mode=RunMode.MULTIRUN)
+    batch = members_overrides(base, OverridesParser.create().parse_overrides(line))
+
+    by_hydra, _ = outcome(loader, base, batch, whole=True)
+    ours, set_apart = outcome(loader, base, batch, whole=False)
+
+    assert ours == by_hydra
+    options = choice.count(",") + 1
+    assert set_apart >= len(batch) - options - multirun.SAMPLE
