@@ -41,12 +41,13 @@ class Launch:
         Raises:
             ExperimentError: something is wrong with a member; nothing was sent.
         """
+        searches = self._searches
         members = compose_members(
             self.context.config_loader,
             self.config,
             batch,
             first_index=first_index,
-            whole=self._searches,  # it may look into them
+            whole=searches,  # it may look into them
         )
         experiment = make_experiment(
             [member.composed for member in members],
@@ -54,9 +55,10 @@ class Launch:
             swept_keys=swept_keys(self.config, batch),
             zipped=zipped_keys(self.config),
         )
-        outcomes = self._trials(experiment, first_index) if self._searches else perform(experiment)
+        outcomes = self._trials(experiment, first_index) if searches else perform(experiment)
+        working_dir = str(Path.cwd())
         return [
-            _job_return(member, outcome, searches=self._searches)
+            _job_return(member, outcome, searches=searches, working_dir=working_dir)
             for member, outcome in zip(members, outcomes, strict=True)
         ]
 
@@ -147,7 +149,7 @@ class FailedReturn(JobReturn):
         self._return_value = value
 
 
-def _job_return(member: Member, outcome: Outcome, *, searches: bool) -> JobReturn:
+def _job_return(member: Member, outcome: Outcome, *, searches: bool, working_dir: str) -> JobReturn:
     error = (outcome.reason or outcome.error) if searches else outcome.error
     result = JobReturn() if error is None else FailedReturn()
     result.overrides = list(filter_overrides(member.overrides))
@@ -155,7 +157,7 @@ def _job_return(member: Member, outcome: Outcome, *, searches: bool) -> JobRetur
     if member.hydra is not None:
         result.hydra_cfg = OmegaConf.create({"hydra": member.hydra})
         result.task_name = str(member.hydra.job.name)
-    result.working_dir = str(Path.cwd())
+    result.working_dir = working_dir
     result.status = JobStatus.COMPLETED if error is None else JobStatus.FAILED
     result.return_value = outcome.objective if error is None else RunFailedError(error)
     return result
