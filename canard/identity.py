@@ -44,14 +44,16 @@ def content_identity(
         if config.get(field) is not None and content is None:
             raise ValueError(f"{field} names something whose content is not known")
     repository = config.get("code_url")
-    fields = {name: _plain(value) for name, value in config.items() if name not in STOOD_FOR}
+    fields = {
+        name: _plain(value) for name, value in config.items() if value is not None and name not in STOOD_FOR
+    }
     said = {
         "mode": mode,
         "version": version,
         "repository": None if repository is None else repository_name(repository),
         "commit": None if repository is None else commit,
         "checkpoint": checkpoint,
-        "config": {name: value for name, value in fields.items() if value is not None and value != {}},
+        "config": {name: value for name, value in fields.items() if value != {}},
     }
     text = json.dumps(said, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -75,8 +77,10 @@ def _trimmed(path: str) -> str:
 
 def _plain(value: Any) -> Any:
     """Numbers that are equal become the same text: 1.0 is 1, and -0.0 is 0."""
-    if isinstance(value, float) and value.is_integer() and abs(value) < EXACT:
-        return int(value)
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < EXACT else value
+    if isinstance(value, str | int):
+        return value
     if isinstance(value, Mapping):
         return {name: _plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
