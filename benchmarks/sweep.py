@@ -12,7 +12,6 @@ process of its own, in turns.
 
 import argparse
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,12 +19,14 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 from canard.client import Client
+from canard.local_platform import ensure_running, stop
 
 TASK = "cartpole"
-START_S = 60
+SECONDS = attrgetter("seconds")
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,10 @@ def main() -> None:
         print("|---|---|---|---|---|---|")
         per_member = 0.0
         for members in sorted(arguments.members):
-            ours = min((by_us(members, api_url, Path(folder)) for _ in range(arguments.repeats)), key=seconds)
+            ours = min((by_us(members, api_url, Path(folder)) for _ in range(arguments.repeats)), key=SECONDS)
             told = f"| {members:,} | {ours.seconds:.1f} s | {ours.peak_mb:.0f} MB "
             if members <= arguments.most_by_hydra:
-                theirs = min((by_hydra(members, Path(folder)) for _ in range(arguments.repeats)), key=seconds)
+                theirs = min((by_hydra(members, Path(folder)) for _ in range(arguments.repeats)), key=SECONDS)
                 per_member = theirs.seconds / members
                 ratio = theirs.seconds / ours.seconds
                 told += f"| {theirs.seconds:.1f} s | {theirs.peak_mb:.0f} MB | {ratio:.1f} |"
@@ -62,11 +63,6 @@ def main() -> None:
                 expected = per_member * members
                 told += f"| {expected:.0f} s, extrapolated | | {expected / ours.seconds:.0f} |"
             print(told, flush=True)
-
-
-def seconds(measured: Measured) -> float:
-    """What the best of several repeats is chosen by."""
-    return measured.seconds
 
 
 def by_us(members: int, api_url: str, folder: Path) -> Measured:
@@ -96,7 +92,7 @@ def by_hydra(members: int, folder: Path) -> Measured:
 
 
 def grid(members: int) -> list[str]:
-    """Seeds, and from a hundred members on learning rates, as many as make the number."""
+    """Seeds, and from a thousand members on a hundred learning rates too."""
     rates = 100 if members >= 1_000 else 1
     values = ",".join(f"{rate}e-5" for rate in range(1, rates + 1))
     return [f"task={TASK}", f"seed=range({members // rates})", f"ppo.learning_rate={values}"]
@@ -104,7 +100,7 @@ def grid(members: int) -> list[str]:
 
 def timed(command: Sequence[str], folder: Path) -> Measured:
     """One process from its start to its end."""
-    where = {"PYTHONPATH": str(Path(__file__).parents[1]), "CANARD_HOME": str(folder / "home")}
+    where = {"PYTHONPATH": str(Path(__file__).parents[1])}
     begun = time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, *command], cwd=folder, env={**os.environ, **where}, stdout=subprocess.DEVNULL
@@ -120,28 +116,12 @@ def timed(command: Sequence[str], folder: Path) -> Measured:
 @contextmanager
 def platform(folder: Path) -> Iterator[str]:
     """A platform of its own on this machine, up when it is yielded."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    os.environ["CANARD_HOME"] = str(folder / "home")
-    log = (folder / "platform.log").open("w")
-    up = [sys.executable, "-m", "canard.cli", "up", "--port", str(port)]
-    with log, subprocess.Popen(up, stdout=log, stderr=subprocess.STDOUT, cwd=folder) as process:
-        try:
-            wait_for(port, process)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.terminate()
-
-
-def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
-    """Until somebody listens."""
-    end = time.monotonic() + START_S
-    while time.monotonic() < end and process.poll() is None:
-        with socket.socket() as tried:
-            if tried.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.1)
-    raise SystemExit("the platform did not come up")
+    home = folder / "home"
+    os.environ["CANARD_HOME"] = str(home)
+    try:
+        yield ensure_running(home).url
+    finally:
+        stop(home)
 
 
 if __name__ == "__main__":

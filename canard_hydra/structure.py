@@ -97,7 +97,7 @@ class Structure:
         # What a resolver remembers is remembered for one member.
         OmegaConf.copy_cache(from_config=self.master, to_config=self.config)
         job = self.hydra.hydra.job
-        with read_write(self.hydra.hydra), read_write(job), open_dict(job):
+        with read_write(job), open_dict(job):
             job.num = number
             job.id = str(number)
         HydraConfig.instance().cfg = self.hydra  # type: ignore[assignment]
